@@ -1,0 +1,47 @@
+# The three builds of cuda/: absent, emulated by g++ on the host, or real through nvcc.
+#
+#   taper_cuda(SOURCES kernels.cu softmax.cu runtime.cpp   compiled by nvcc (real) or by g++ (emulated)
+#              REAL vmm.cpp                                in the real build alone
+#              EMULATED emulated/runtime.cpp               in the emulated build alone
+#              ABSENT absent.cpp)                          instead of all of the above
+
+if(TAPER_CUDA STREQUAL "real")
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 90)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  target_link_libraries(taper_lib PRIVATE CUDA::cudart CUDA::cublas)
+elseif(TAPER_CUDA STREQUAL "emulated")
+  # The only place that sees Boost: its fcontext switches the fibers that stand for a block's threads.
+  find_package(Boost REQUIRED COMPONENTS context)
+  target_link_libraries(taper_lib PRIVATE Boost::context)
+elseif(NOT TAPER_CUDA STREQUAL "absent")
+  message(FATAL_ERROR "TAPER_CUDA=${TAPER_CUDA}: say absent, emulated or real")
+endif()
+
+function(taper_cuda)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "SOURCES;REAL;EMULATED;ABSENT")
+  if(TAPER_CUDA STREQUAL "absent")
+    taper_object_library(cuda ${arg_ABSENT})
+    return()
+  endif()
+  if(TAPER_CUDA STREQUAL "real")
+    taper_object_library(cuda ${arg_SOURCES} ${arg_REAL})
+    target_link_libraries(taper_cuda PRIVATE CUDA::cudart CUDA::cublas)
+    target_compile_options(taper_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;
+      -Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion,-ffp-contract=off;
+      $<$<BOOL:${TAPER_WERROR}>:SHELL:--Werror all-warnings>>)
+    return()
+  endif()
+  taper_object_library(cuda ${arg_SOURCES} ${arg_EMULATED})
+  set(device_files ${arg_SOURCES} ${arg_EMULATED})
+  list(FILTER device_files INCLUDE REGEX "\\.cu$")
+  set_source_files_properties(${device_files} PROPERTIES LANGUAGE CXX)  # CMake adds -x c++
+  target_compile_options(taper_cuda PRIVATE -fno-math-errno -fno-trapping-math)
+  target_compile_definitions(taper_cuda PRIVATE TAPER_CUDA_EMULATED=1)
+  target_include_directories(taper_cuda BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/cuda/emulated)
+  target_link_libraries(taper_cuda PRIVATE Boost::context)
+endfunction()

@@ -1,0 +1,25 @@
+# What an install holds: public headers under include/taper/, libtaper.so, and the package that find_package reads.
+include(CMakePackageConfigHelpers)
+
+foreach(folder IN ITEMS core allocator autograd nn optim data distributed serving)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder})
+    install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taper FILES_MATCHING PATTERN "*.h")
+  endif()
+endforeach()
+if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/torch_compat)
+  install(DIRECTORY torch_compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taper)
+endif()
+install(FILES taper.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taper OPTIONAL)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET taper)
+  install(TARGETS taper)
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Taper)
+install(TARGETS taper_lib taper_torch_compat EXPORT TaperTargets)
+install(EXPORT TaperTargets NAMESPACE Taper:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/TaperConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/TaperConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/TaperConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/TaperConfig.cmake ${PROJECT_BINARY_DIR}/TaperConfigVersion.cmake
+  DESTINATION ${package_dir})
