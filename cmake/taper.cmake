@@ -19,8 +19,7 @@ target_compile_options(taper_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:
 add_library(taper_code INTERFACE)
 target_link_libraries(taper_code INTERFACE taper_warnings Threads::Threads)
 target_include_directories(taper_code INTERFACE ${PROJECT_BINARY_DIR}/include)
-target_compile_options(taper_code INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
-  $<$<CONFIG:RelWithDebInfo>:-g1>)
+target_compile_options(taper_code INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off;$<$<CONFIG:RelWithDebInfo>:-g1>>)
 if(TAPER_SANITIZE)
   target_compile_options(taper_code INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TAPER_SANITIZE};
     -fno-sanitize-recover=all;-fno-omit-frame-pointer>)
