@@ -1,0 +1,13 @@
+// Outside the tree: a LibTorch script compiles unchanged through Taper::torch_compat.
+#include <torch/torch.h>
+
+#include <cstdio>
+
+int main() {
+  torch::Tensor x = torch::ones({2, 3}, torch::requires_grad());
+  torch::Tensor loss = (x * x).sum();
+  loss.backward();
+  const float slope = x.grad().sum().item<float>();
+  std::printf("slope %g\n", static_cast<double>(slope));
+  return slope == 12.0F ? 0 : 1;
+}
