@@ -1,6 +1,7 @@
 // The two 16-bit storage floats: IEEE binary16 (Half) and BFloat16, and their conversions.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -92,10 +93,9 @@ struct Half {
 
   TAPER_INLINE explicit Half(double value)
       : bits(half_detail::half_bits(half_detail::round_to_odd(value))) {}
-  template <class Integer>
 
-  requires std::is_integral_v<Integer> TAPER_INLINE explicit Half(Integer value)
-      : Half(static_cast<double>(value)) {}
+  template <std::integral Integer>
+  TAPER_INLINE explicit Half(Integer value) : Half(static_cast<double>(value)) {}
 
   TAPER_INLINE static constexpr Half from_bits(uint16_t bits) {
     Half result;
@@ -115,10 +115,9 @@ struct BFloat16 {
 
   TAPER_INLINE explicit BFloat16(double value)
       : bits(half_detail::bfloat16_bits(half_detail::round_to_odd(value))) {}
-  template <class Integer>
 
-  requires std::is_integral_v<Integer> TAPER_INLINE explicit BFloat16(Integer value)
-      : BFloat16(static_cast<double>(value)) {}
+  template <std::integral Integer>
+  TAPER_INLINE explicit BFloat16(Integer value) : BFloat16(static_cast<double>(value)) {}
 
   TAPER_INLINE static constexpr BFloat16 from_bits(uint16_t bits) {
     BFloat16 result;
