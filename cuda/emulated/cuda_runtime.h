@@ -1,0 +1,195 @@
+// The face of the CUDA runtime that our .cu files see when g++ compiles them: keywords, types,
+// calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Note [CUDA without a GPU]
+// This folder stands for the CUDA toolkit in the emulated build: it is put first on the include
+// path, so `#include <cuda_runtime.h>` finds this file, and the .cu files are plain C++ to g++. It
+// holds exactly the calls that Taper makes; add one when a .cu file needs it. The threads of a
+// block are fibers on the OS thread that launches (machine.h), so barriers and warp collectives
+// work; blocks run one after another. Environment:
+//   TAPER_EMULATED_DEVICES=n        how many devices there are (2)
+//   TAPER_EMULATED_MEMORY=bytes     memory of each (8 GiB; taken from the host as it is touched)
+//   TAPER_EMULATED_ORDER=reverse    run blocks and threads from the last to the first: a result
+//                                   that changes has a race
+//   TAPER_EMULATED_STREAMS=late     streams work only when somebody waits for them: a result that
+//                                   changes lacks a wait
+// A kernel that spins until another thread acts hangs here: fibers are not preempted.
+#ifndef TAPER_CUDA_EMULATED
+#define TAPER_CUDA_EMULATED 1
+#endif
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __grid_constant__
+#define __shared__ static thread_local
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+
+struct uint3 {
+  unsigned x, y, z;
+};
+
+struct dim3 {
+  unsigned x, y, z;
+
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+namespace taper::emulated {
+
+// What the running CUDA thread reads as threadIdx and so on; the machine keeps it right.
+struct Builtins {
+  uint3 thread_index, block_index;
+  dim3 block_dim, grid_dim;
+};
+
+extern constinit thread_local Builtins builtins __attribute__((tls_model("initial-exec")));
+
+}  // namespace taper::emulated
+
+#define threadIdx (::taper::emulated::builtins.thread_index)
+#define blockIdx (::taper::emulated::builtins.block_index)
+#define blockDim (::taper::emulated::builtins.block_dim)
+#define gridDim (::taper::emulated::builtins.grid_dim)
+constexpr int warpSize = 32;
+
+// Values and texts are those of CUDA 13. After a fault in a kernel cudaGetErrorString tells what
+// the fault was.
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
+  cudaErrorLaunchTimeout = 702,  // a deadlock: a real device would hang or time out
+  cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorNotSupported = 801,
+};
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost = 0,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4,
+};
+
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+
+using cudaStream_t = struct CUstream_st*;  // never dereferenced: a name that is looked up
+using cudaEvent_t = struct CUevent_st*;
+using cudaHostFn_t = void (*)(void*);
+
+constexpr unsigned cudaStreamDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1;
+constexpr unsigned cudaEventDefault = 0;
+constexpr unsigned cudaEventBlockingSync = 1;
+constexpr unsigned cudaEventDisableTiming = 2;
+
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem;
+  size_t sharedMemPerBlock;
+  size_t sharedMemPerBlockOptin;
+  size_t sharedMemPerMultiprocessor;
+  size_t totalConstMem;
+  int regsPerBlock;
+  int regsPerMultiprocessor;
+  int warpSize;
+  int maxThreadsPerBlock;
+  int maxThreadsDim[3];
+  int maxGridSize[3];
+  int major;
+  int minor;
+  int multiProcessorCount;
+  int maxThreadsPerMultiProcessor;
+  int maxBlocksPerMultiProcessor;
+  int l2CacheSize;
+  int memoryBusWidth;
+  int unifiedAddressing;
+  int concurrentKernels;
+  int asyncEngineCount;
+};
+
+// Errors
+const char* cudaGetErrorString(cudaError_t error);
+const char* cudaGetErrorName(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+
+// Devices
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaDeviceReset();  // also lifts a sticky fault, which the real one does not promise
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaDriverGetVersion(int* version);
+
+// Memory
+cudaError_t cudaMalloc(void** pointer, size_t bytes);
+cudaError_t cudaFree(void* pointer);
+cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream);
+cudaError_t cudaMallocHost(void** pointer, size_t bytes);
+cudaError_t cudaFreeHost(void* pointer);
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(
+    void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyPeerAsync(void* to,
+                                int to_device,
+                                const void* from,
+                                int from_device,
+                                size_t bytes,
+                                cudaStream_t stream = nullptr);
+cudaError_t cudaMemset(void* pointer, int value, size_t bytes);
+cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream = nullptr);
+
+template <class T> cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+  void* block = nullptr;
+  const cudaError_t status = cudaMalloc(&block, bytes);
+  *pointer = static_cast<T*>(block);
+  return status;
+}
+
+template <class T> cudaError_t cudaMallocHost(T** pointer, size_t bytes) {
+  void* block = nullptr;
+  const cudaError_t status = cudaMallocHost(&block, bytes);
+  *pointer = static_cast<T*>(block);
+  return status;
+}
+
+// Streams and events
+cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument);
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
+
+#include "taper/cuda/emulated/intrinsics.h"
+#include "taper/cuda/emulated/kernel_call.h"

@@ -1,0 +1,240 @@
+// Devices and errors of the emulated runtime.
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "taper/cuda/emulated/machine.h"
+#include "taper/cuda/emulated/runtime.h"
+
+namespace taper::emulated {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+bool has(const char* name, std::string_view value) {
+  const char* found = std::getenv(name);
+  return found != nullptr && value == found;
+}
+
+bool exists(int device) {
+  return device >= 0 && static_cast<size_t>(device) < Runtime::get().devices.size();
+}
+
+bool is_fault(cudaError_t error) {
+  return error == cudaErrorLaunchTimeout || error == cudaErrorLaunchFailure;
+}
+
+struct ErrorText {
+  cudaError_t error;
+  const char* name;
+  const char* text;
+};
+
+constexpr ErrorText kErrors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+     "invalid configuration argument"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
+     "invalid copy direction for memcpy"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
+    {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
+     "peer access is already enabled"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+};
+
+}  // namespace
+
+long environment_number(const char* name, long fallback) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return fallback;
+  long value = fallback;
+  std::from_chars(text, text + std::strlen(text), value);
+  return value;
+}
+
+size_t device_memory() {
+  static const size_t bytes =
+      static_cast<size_t>(std::max(0L, environment_number("TAPER_EMULATED_MEMORY", 8L << 30)));
+  return bytes;
+}
+
+Runtime& Runtime::get() {
+  static Runtime* runtime = new Runtime;  // never destroyed: threads may outlive main
+  return *runtime;
+}
+
+Runtime::Runtime() : late(has("TAPER_EMULATED_STREAMS", "late")) {
+  const long count = std::clamp(environment_number("TAPER_EMULATED_DEVICES", 2), 0L, 64L);
+  for (int device = 0; device < count; ++device) {
+    auto stream = std::make_shared<Stream>();
+    stream->device = device;
+    stream->is_default = true;
+    devices.emplace_back().default_stream = stream;
+  }
+}
+
+std::shared_ptr<Stream> Runtime::stream(cudaStream_t name) {
+  if (name == nullptr) return devices[static_cast<size_t>(current_device())].default_stream;
+  std::lock_guard guard(lock);
+  const auto found = streams.find(name);
+  return found == streams.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Event> Runtime::event(cudaEvent_t name) {
+  std::lock_guard guard(lock);
+  const auto found = events.find(name);
+  return found == events.end() ? nullptr : found->second;
+}
+
+int& current_device() {
+  thread_local int device = 0;
+  return device;
+}
+
+cudaError_t tell(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+cudaError_t fault_of(int device) {
+  Runtime& runtime = Runtime::get();
+  if (runtime.devices.empty()) return cudaErrorNoDevice;
+  std::lock_guard guard(runtime.lock);
+  return runtime.devices[static_cast<size_t>(device)].fault;
+}
+
+void set_fault(int device, cudaError_t fault, const std::string& text) {
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  Device& broken = runtime.devices[static_cast<size_t>(device)];
+  if (broken.fault != cudaSuccess) return;
+  broken.fault = fault;
+  broken.fault_text = text;
+}
+
+}  // namespace taper::emulated
+
+using namespace taper::emulated;
+
+const char* cudaGetErrorName(cudaError_t error) {
+  for (const ErrorText& row : kErrors) {
+    if (row.error == error) return row.name;
+  }
+  return "unrecognized error code";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  if (is_fault(error) && fault_of(current_device()) == error) {
+    Runtime& runtime = Runtime::get();
+    std::lock_guard guard(runtime.lock);
+    return runtime.devices[static_cast<size_t>(current_device())].fault_text.c_str();
+  }
+  for (const ErrorText& row : kErrors) {
+    if (row.error == error) return row.text;
+  }
+  return "unrecognized error code";
+}
+
+cudaError_t cudaPeekAtLastError() {
+  const cudaError_t fault = fault_of(current_device());
+  return fault != cudaSuccess && fault != cudaErrorNoDevice ? fault : last_error;
+}
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = cudaPeekAtLastError();
+  last_error = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = static_cast<int>(Runtime::get().devices.size());
+  return *count == 0 ? tell(cudaErrorNoDevice) : cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (!exists(device)) return tell(cudaErrorInvalidDevice);
+  current_device() = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  if (Runtime::get().devices.empty()) return tell(cudaErrorNoDevice);
+  *device = current_device();
+  return cudaSuccess;
+}
+
+// The figures of an H100 SXM, except for its memory.
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (!exists(device)) return tell(cudaErrorInvalidDevice);
+  cudaDeviceProp out{};
+  std::strcpy(out.name, "Taper emulated sm_90");
+  out.totalGlobalMem = device_memory();
+  out.sharedMemPerBlock = 48 << 10;
+  out.sharedMemPerBlockOptin = kMaxShared;
+  out.sharedMemPerMultiprocessor = 228 << 10;
+  out.totalConstMem = 64 << 10;
+  out.regsPerBlock = out.regsPerMultiprocessor = 64 << 10;
+  out.warpSize = kWarp;
+  out.maxThreadsPerBlock = kMaxThreads;
+  out.maxThreadsDim[0] = out.maxThreadsDim[1] = kMaxThreads;
+  out.maxThreadsDim[2] = 64;
+  out.maxGridSize[0] = 0x7fffffff;
+  out.maxGridSize[1] = out.maxGridSize[2] = 65535;
+  out.major = 9;
+  out.minor = 0;
+  out.multiProcessorCount = 132;
+  out.maxThreadsPerMultiProcessor = 2048;
+  out.maxBlocksPerMultiProcessor = 32;
+  out.l2CacheSize = 50 << 20;
+  out.memoryBusWidth = 5120;
+  out.unifiedAddressing = 1;
+  out.concurrentKernels = 1;
+  out.asyncEngineCount = 3;
+  *properties = out;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceReset() {
+  if (!exists(current_device())) return tell(cudaErrorNoDevice);
+  drain_device(current_device());
+  release_memory(current_device());
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  std::erase_if(runtime.streams,
+                [](const auto& entry) { return entry.second->device == current_device(); });
+  std::erase_if(runtime.events,
+                [](const auto& entry) { return entry.second->device == current_device(); });
+  runtime.devices[static_cast<size_t>(current_device())].fault = cudaSuccess;
+  last_error = cudaSuccess;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (!exists(device) || !exists(peer)) return tell(cudaErrorInvalidDevice);
+  *can = device != peer;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  if (!exists(peer) || peer == current_device()) return tell(cudaErrorInvalidDevice);
+  return flags == 0 ? cudaSuccess : tell(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}

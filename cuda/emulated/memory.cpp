@@ -1,0 +1,310 @@
+// Memory of the emulated devices: windows of address space, live blocks in them, copies and fills.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include <sys/mman.h>
+
+#include "taper/cuda/emulated/runtime.h"
+#include "taper/cuda/emulated/sanitizer.h"
+
+namespace taper::emulated {
+namespace {
+
+constexpr uintptr_t kPage = 4096;
+
+struct Block {
+  size_t bytes;   // as asked
+  size_t mapped;  // whole pages
+};
+
+// Note [Device addresses]
+// A device's memory lies in one window of address space. A block is whole pages with a page that
+// cannot be touched behind it, and becomes such pages again when freed; freed addresses are reused
+// as late as possible. So a stale device pointer is known for what it is (an error code from a
+// copy), and a kernel that uses one dies at once instead of reading another tensor.
+struct Window {
+  uintptr_t begin = 0, end = 0;
+  uintptr_t next = 0;  // where the search for room starts
+  size_t used = 0;
+  std::map<uintptr_t, Block> blocks;
+};
+
+struct Memory {
+  std::mutex lock;
+  std::map<int, Window> windows;
+  std::map<uintptr_t, size_t> pinned;
+};
+
+Memory& memory() {
+  static Memory* all = new Memory;
+  return *all;
+}
+
+uintptr_t address(const void* pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
+
+void* pointer_to(uintptr_t place) {
+  return reinterpret_cast<void*>(place);
+}
+
+size_t whole_pages(size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+// Twice the device's memory, so that freed addresses can rest; less where address space is short.
+bool open(Window& window) {
+  if (window.begin != 0) return true;
+  for (size_t bytes = whole_pages(2 * device_memory()) + kPage; bytes >= 1 << 20; bytes /= 2) {
+    bytes = whole_pages(bytes);
+    void* found =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) continue;
+    window.begin = window.next = address(found);
+    window.end = window.begin + bytes;
+    return true;
+  }
+  return false;
+}
+
+// First room of `bytes` at or after `from`; 0 if there is none.
+uintptr_t find_room(const Window& window, uintptr_t from, size_t bytes) {
+  uintptr_t place = from;
+  for (auto block = window.blocks.lower_bound(from); block != window.blocks.end(); ++block) {
+    if (block->first - place >= bytes) return place;
+    place = block->first + block->second.mapped + kPage;
+  }
+  return place <= window.end && window.end - place >= bytes ? place : 0;
+}
+
+cudaError_t allocate(void** pointer, size_t bytes) {
+  if (pointer == nullptr) return cudaErrorInvalidValue;
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  Memory& all = memory();
+  std::lock_guard guard(all.lock);
+  Window& window = all.windows[current_device()];
+  if (bytes > device_memory() || window.used + whole_pages(bytes) > device_memory()) {
+    return cudaErrorMemoryAllocation;
+  }
+  if (!open(window)) return cudaErrorMemoryAllocation;
+  const size_t mapped = whole_pages(bytes);
+  uintptr_t place = find_room(window, window.next, mapped + kPage);
+  if (place == 0) place = find_room(window, window.begin, mapped + kPage);
+  if (place == 0) return cudaErrorMemoryAllocation;
+  if (mprotect(pointer_to(place), mapped, PROT_READ | PROT_WRITE) != 0) {
+    return cudaErrorMemoryAllocation;
+  }
+  window.blocks[place] = {bytes, mapped};
+  window.next = place + mapped + kPage;
+  window.used += mapped;
+  *pointer = pointer_to(place);
+  // What nobody wrote reads as NaN and -1, as far as filling it is cheap.
+  std::memset(*pointer, 0xff, std::min<size_t>(mapped, 256 << 10));
+  poison(static_cast<char*>(*pointer) + bytes, mapped - bytes);
+  return cudaSuccess;
+}
+
+void give_back(Window& window, std::map<uintptr_t, Block>::iterator block) {
+  void* begin = pointer_to(block->first);
+  unpoison(begin, block->second.mapped);
+  madvise(begin, block->second.mapped, MADV_DONTNEED);
+  mprotect(begin, block->second.mapped, PROT_NONE);
+  window.used -= block->second.mapped;
+  window.blocks.erase(block);
+}
+
+bool find_block(Memory& all, const void* pointer, int* device) {
+  for (auto& [number, window] : all.windows) {
+    if (window.blocks.contains(address(pointer))) {
+      *device = number;
+      return true;
+    }
+  }
+  return false;
+}
+
+cudaError_t release(const void* pointer) {
+  Memory& all = memory();
+  std::lock_guard guard(all.lock);
+  int device = 0;
+  if (!find_block(all, pointer, &device)) return cudaErrorInvalidValue;
+  Window& window = all.windows[device];
+  give_back(window, window.blocks.find(address(pointer)));
+  return cudaSuccess;
+}
+
+enum class Place { kHost, kPinned, kDevice, kNowhere };
+
+// Where a range lies; kNowhere if it leaves its device block or was freed.
+Place place_of(const void* pointer, size_t bytes) {
+  Memory& all = memory();
+  std::lock_guard guard(all.lock);
+  const uintptr_t begin = address(pointer);
+  for (const auto& [device, window] : all.windows) {
+    if (begin < window.begin || begin >= window.end) continue;
+    auto block = window.blocks.upper_bound(begin);
+    if (block == window.blocks.begin()) return Place::kNowhere;
+    --block;
+    const size_t offset = begin - block->first;
+    const bool inside = offset <= block->second.bytes && bytes <= block->second.bytes - offset;
+    return inside ? Place::kDevice : Place::kNowhere;
+  }
+  auto range = all.pinned.upper_bound(begin);
+  if (range == all.pinned.begin()) return Place::kHost;
+  --range;
+  return begin - range->first < range->second ? Place::kPinned : Place::kHost;
+}
+
+bool is_host(Place place) {
+  return place == Place::kHost || place == Place::kPinned;
+}
+
+bool agrees(cudaMemcpyKind kind, Place to, Place from) {
+  switch (kind) {
+    case cudaMemcpyHostToHost: return is_host(to) && is_host(from);
+    case cudaMemcpyHostToDevice: return to == Place::kDevice && is_host(from);
+    case cudaMemcpyDeviceToHost: return is_host(to) && from == Place::kDevice;
+    case cudaMemcpyDeviceToDevice: return to == Place::kDevice && from == Place::kDevice;
+    case cudaMemcpyDefault: return to != Place::kNowhere && from != Place::kNowhere;
+  }
+  return false;
+}
+
+// Copies on a stream; with pageable host memory on either side done before it returns, as CUDA's.
+cudaError_t copy(
+    void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t name, bool wait) {
+  if (const cudaError_t fault = fault_of(current_device())) return fault;
+  const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
+    return cudaErrorInvalidMemcpyDirection;
+  }
+  if (bytes == 0) return cudaSuccess;
+  const Place to_place = place_of(to, bytes), from_place = place_of(from, bytes);
+  if (!agrees(kind, to_place, from_place)) return cudaErrorInvalidValue;
+  const cudaError_t status = submit(stream, [=] {
+    std::memcpy(to, from, bytes);
+    return cudaSuccess;
+  });
+  if (wait || to_place == Place::kHost || from_place == Place::kHost) drain(*stream);
+  return status;
+}
+
+cudaError_t fill(void* pointer, int value, size_t bytes, cudaStream_t name) {
+  if (const cudaError_t fault = fault_of(current_device())) return fault;
+  const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  if (bytes == 0) return cudaSuccess;
+  if (place_of(pointer, bytes) != Place::kDevice) return cudaErrorInvalidValue;
+  return submit(stream, [=] {
+    std::memset(pointer, value, bytes);
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+
+void release_memory(int device) {
+  Memory& all = memory();
+  std::lock_guard guard(all.lock);
+  Window& window = all.windows[device];
+  while (!window.blocks.empty()) give_back(window, window.blocks.begin());
+}
+
+}  // namespace taper::emulated
+
+using namespace taper::emulated;
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  return tell(allocate(pointer, bytes));
+}
+
+cudaError_t cudaFree(void* pointer) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (pointer == nullptr) return cudaSuccess;
+  int device = 0;
+  {
+    std::lock_guard guard(memory().lock);
+    if (!find_block(memory(), pointer, &device)) return tell(cudaErrorInvalidValue);
+  }
+  drain_device(device);
+  return tell(release(pointer));
+}
+
+cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t name) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (!Runtime::get().stream(name)) return tell(cudaErrorInvalidResourceHandle);
+  return tell(allocate(pointer, bytes));
+}
+
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t name) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
+  if (!stream) return tell(cudaErrorInvalidResourceHandle);
+  if (pointer == nullptr) return cudaSuccess;
+  int device = 0;
+  {
+    std::lock_guard guard(memory().lock);
+    if (!find_block(memory(), pointer, &device)) return tell(cudaErrorInvalidValue);
+  }
+  return tell(submit(stream, [=] {
+    release(pointer);
+    return cudaSuccess;
+  }));
+}
+
+cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (pointer == nullptr) return tell(cudaErrorInvalidValue);
+  *pointer = bytes == 0 ? nullptr : std::aligned_alloc(kPage, whole_pages(bytes));
+  if (bytes == 0) return cudaSuccess;
+  if (*pointer == nullptr) return tell(cudaErrorMemoryAllocation);
+  std::lock_guard guard(memory().lock);
+  memory().pinned[address(*pointer)] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  if (pointer == nullptr) return cudaSuccess;
+  for (size_t device = 0; device < Runtime::get().devices.size(); ++device) {
+    drain_device(static_cast<int>(device));
+  }
+  std::lock_guard guard(memory().lock);
+  if (memory().pinned.erase(address(pointer)) == 0) return tell(cudaErrorInvalidValue);
+  std::free(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  std::lock_guard guard(memory().lock);
+  *total = device_memory();
+  *free = *total - memory().windows[current_device()].used;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return tell(copy(to, from, bytes, kind, nullptr, true));
+}
+
+cudaError_t cudaMemcpyAsync(
+    void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return tell(copy(to, from, bytes, kind, stream, false));
+}
+
+cudaError_t cudaMemcpyPeerAsync(
+    void* to, int, const void* from, int, size_t bytes, cudaStream_t stream) {
+  return tell(copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, false));
+}
+
+cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
+  return tell(fill(pointer, value, bytes, nullptr));
+}
+
+cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
+  return tell(fill(pointer, value, bytes, stream));
+}

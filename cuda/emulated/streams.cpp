@@ -1,0 +1,311 @@
+// Streams, events and launches of the emulated runtime: what runs after what.
+#include <algorithm>
+#include <utility>
+
+#include "taper/cuda/emulated/machine.h"
+#include "taper/cuda/emulated/runtime.h"
+
+namespace taper::emulated {
+namespace {
+
+bool is_done(const Record& record) {
+  std::lock_guard guard(Runtime::get().lock);
+  return record.is_done;
+}
+
+void complete(Record& record) {
+  std::lock_guard guard(Runtime::get().lock);
+  record.is_done = true;
+  record.time = std::chrono::steady_clock::now();
+}
+
+// Every earlier record of `record`'s stream is done too, so this touches each stream once at most.
+void reach(const Record& record) {
+  while (!is_done(record) && advance(*record.stream)) {
+  }
+}
+
+void note(int device, cudaError_t status) {
+  if (status != cudaSuccess) set_fault(device, status, Machine::mine().fault());
+}
+
+cudaError_t run_now(Stream& stream, const Work& work) {
+  Device& device = Runtime::get().devices[static_cast<size_t>(stream.device)];
+  std::unique_lock<std::shared_mutex> alone;
+  std::shared_lock<std::shared_mutex> beside;
+  if (stream.is_default) {
+    alone = std::unique_lock(device.default_order);
+  } else if (stream.waits_for_default) {
+    beside = std::shared_lock(device.default_order);
+  }
+  std::lock_guard order(stream.order);
+  const cudaError_t status = work();
+  note(stream.device, status);
+  return status;
+}
+
+std::vector<std::shared_ptr<Stream>> streams_of(int device) {
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  std::vector<std::shared_ptr<Stream>> found;
+  for (const auto& [name, stream] : runtime.streams) {
+    if (stream->device == device) found.push_back(stream);
+  }
+  return found;
+}
+
+// What every call on an existing stream begins with.
+cudaError_t look_up(cudaStream_t name, std::shared_ptr<Stream>* stream) {
+  if (const cudaError_t fault = fault_of(current_device())) return fault;
+  *stream = Runtime::get().stream(name);
+  if (!*stream) return cudaErrorInvalidResourceHandle;
+  return fault_of((*stream)->device);
+}
+
+cudaError_t look_up(cudaEvent_t name, std::shared_ptr<Event>* event) {
+  if (const cudaError_t fault = fault_of(current_device())) return fault;
+  *event = Runtime::get().event(name);
+  return *event ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
+std::shared_ptr<Record> last_record(const Event& event) {
+  std::lock_guard guard(Runtime::get().lock);
+  return event.last;
+}
+
+void set_last(Event& event, const std::shared_ptr<Record>& record) {
+  std::lock_guard guard(Runtime::get().lock);
+  event.last = record;
+}
+
+bool fits(dim3 grid, dim3 block) {
+  const bool some =
+      grid.x > 0 && grid.y > 0 && grid.z > 0 && block.x > 0 && block.y > 0 && block.z > 0;
+  return some && grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 &&
+         block.x <= kMaxThreads && block.y <= kMaxThreads && block.z <= 64 &&
+         uint64_t{block.x} * block.y * block.z <= kMaxThreads;
+}
+
+}  // namespace
+
+cudaError_t submit(const std::shared_ptr<Stream>& stream, Work work) {
+  Runtime& runtime = Runtime::get();
+  if (!runtime.late) return run_now(*stream, work);
+  std::lock_guard guard(runtime.late_lock);
+  if (!stream->is_default) {
+    stream->pending.push_back(std::move(work));
+    return cudaSuccess;
+  }
+  for (const auto& other : streams_of(stream->device)) {
+    if (other->waits_for_default) drain(*other);
+  }
+  return run_now(*stream, work);
+}
+
+bool advance(Stream& stream) {
+  std::lock_guard guard(Runtime::get().late_lock);
+  if (stream.pending.empty()) return false;
+  const Work work = std::move(stream.pending.front());
+  stream.pending.pop_front();
+  if (fault_of(stream.device) == cudaSuccess) note(stream.device, work());
+  return true;
+}
+
+void drain(Stream& stream) {
+  while (advance(stream)) {
+  }
+}
+
+void drain_device(int device) {
+  if (!Runtime::get().late) return;
+  for (const auto& stream : streams_of(device)) drain(*stream);
+}
+
+cudaError_t launch_call(dim3 grid,
+                        dim3 block,
+                        size_t shared_bytes,
+                        cudaStream_t stream_name,
+                        const void* kernel,
+                        std::unique_ptr<const KernelCall> call) {
+  std::shared_ptr<Stream> stream;
+  if (const cudaError_t error = look_up(stream_name, &stream)) return tell(error);
+  if (stream->device != current_device()) return tell(cudaErrorInvalidResourceHandle);
+  if (!fits(grid, block)) return tell(cudaErrorInvalidConfiguration);
+  if (Machine::mine().is_running()) return tell(cudaErrorNotSupported);  // from inside a kernel
+  if (shared_bytes > 48 << 10) {
+    Runtime& runtime = Runtime::get();
+    std::lock_guard guard(runtime.lock);
+    const auto found = runtime.max_dynamic_shared.find(kernel);
+    const int most = found == runtime.max_dynamic_shared.end() ? 48 << 10 : found->second;
+    if (shared_bytes > static_cast<size_t>(most)) return tell(cudaErrorInvalidValue);
+  }
+  return tell(submit(
+      stream, [=, call = std::shared_ptr<const KernelCall>(std::move(call))]() -> cudaError_t {
+        return Machine::mine().run(grid, block, shared_bytes, *call);
+      }));
+}
+
+cudaError_t set_max_dynamic_shared(const void* kernel, int bytes) {
+  if (bytes < 0 || static_cast<size_t>(bytes) > kMaxShared) return tell(cudaErrorInvalidValue);
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  runtime.max_dynamic_shared[kernel] = bytes;
+  return cudaSuccess;
+}
+
+}  // namespace taper::emulated
+
+using namespace taper::emulated;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (stream == nullptr || flags > cudaStreamNonBlocking) return tell(cudaErrorInvalidValue);
+  auto made = std::make_shared<Stream>();
+  made->device = current_device();
+  made->waits_for_default = flags == cudaStreamDefault;
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  *stream = reinterpret_cast<cudaStream_t>(runtime.next_name += 16);
+  runtime.streams[*stream] = made;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t name) {
+  std::shared_ptr<Stream> stream;
+  if (const cudaError_t error = look_up(name, &stream)) return tell(error);
+  if (stream->is_default) return tell(cudaErrorInvalidResourceHandle);
+  drain(*stream);
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  runtime.streams.erase(name);
+  return cudaSuccess;
+}
+
+// Asking moves the work on, or a program that polls would never see the end.
+cudaError_t cudaStreamQuery(cudaStream_t name) {
+  std::shared_ptr<Stream> stream;
+  if (const cudaError_t error = look_up(name, &stream)) return tell(error);
+  return advance(*stream) ? cudaErrorNotReady : fault_of(stream->device);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t name) {
+  std::shared_ptr<Stream> stream;
+  if (const cudaError_t error = look_up(name, &stream)) return tell(error);
+  if (stream->is_default) {
+    for (const auto& other : streams_of(stream->device)) {
+      if (other->waits_for_default) drain(*other);
+    }
+  }
+  drain(*stream);
+  return tell(fault_of(stream->device));
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  drain_device(current_device());
+  return tell(fault_of(current_device()));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream_name, cudaEvent_t event_name, unsigned flags) {
+  std::shared_ptr<Stream> stream;
+  std::shared_ptr<Event> event;
+  if (const cudaError_t error = look_up(stream_name, &stream)) return tell(error);
+  if (const cudaError_t error = look_up(event_name, &event)) return tell(error);
+  if (flags != 0) return tell(cudaErrorInvalidValue);
+  const std::shared_ptr<Record> record = last_record(*event);
+  if (record == nullptr) return cudaSuccess;  // never recorded: nothing to wait for
+  return tell(submit(stream, [record] {
+    reach(*record);
+    return cudaSuccess;
+  }));
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t name, cudaHostFn_t function, void* argument) {
+  std::shared_ptr<Stream> stream;
+  if (const cudaError_t error = look_up(name, &stream)) return tell(error);
+  if (function == nullptr) return tell(cudaErrorInvalidValue);
+  return tell(submit(stream, [=] {
+    function(argument);
+    return cudaSuccess;
+  }));
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (event == nullptr || flags > 3) return tell(cudaErrorInvalidValue);
+  auto made = std::make_shared<Event>();
+  made->device = current_device();
+  made->has_timing = (flags & cudaEventDisableTiming) == 0;
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  *event = reinterpret_cast<cudaEvent_t>(runtime.next_name += 16);
+  runtime.events[*event] = made;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t name) {
+  std::shared_ptr<Event> event;
+  if (const cudaError_t error = look_up(name, &event)) return tell(error);
+  Runtime& runtime = Runtime::get();
+  std::lock_guard guard(runtime.lock);
+  runtime.events.erase(name);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event_name, cudaStream_t stream_name) {
+  std::shared_ptr<Stream> stream;
+  std::shared_ptr<Event> event;
+  if (const cudaError_t error = look_up(event_name, &event)) return tell(error);
+  if (const cudaError_t error = look_up(stream_name, &stream)) return tell(error);
+  if (event->device != stream->device) return tell(cudaErrorInvalidResourceHandle);
+  auto record = std::make_shared<Record>();
+  record->stream = stream;
+  Runtime& runtime = Runtime::get();
+  std::unique_lock<std::recursive_mutex> queueing;
+  if (runtime.late) {
+    queueing = std::unique_lock(runtime.late_lock);
+    set_last(*event, record);
+  }
+  return tell(submit(stream, [event, record, late = runtime.late] {
+    complete(*record);
+    if (!late) set_last(*event, record);  // so that nobody ever sees one that is not done
+    return cudaSuccess;
+  }));
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t name) {
+  std::shared_ptr<Event> event;
+  if (const cudaError_t error = look_up(name, &event)) return tell(error);
+  const std::shared_ptr<Record> record = last_record(*event);
+  if (record == nullptr || is_done(*record)) return fault_of(event->device);
+  advance(*record->stream);
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t name) {
+  std::shared_ptr<Event> event;
+  if (const cudaError_t error = look_up(name, &event)) return tell(error);
+  if (const std::shared_ptr<Record> record = last_record(*event)) reach(*record);
+  return tell(fault_of(event->device));
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  std::shared_ptr<Event> first, second;
+  if (const cudaError_t error = look_up(start, &first)) return tell(error);
+  if (const cudaError_t error = look_up(stop, &second)) return tell(error);
+  if (milliseconds == nullptr) return tell(cudaErrorInvalidValue);
+  const auto begin = last_record(*first), end = last_record(*second);
+  const bool timed = first->has_timing && second->has_timing && first->device == second->device;
+  if (!timed || !begin || !end) return tell(cudaErrorInvalidResourceHandle);
+  if (!is_done(*begin) || !is_done(*end)) return tell(cudaErrorNotReady);
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
+  return cudaSuccess;
+}
