@@ -1,0 +1,85 @@
+// What the CPU column is made of: one function for each slot of taper::Kernels, in its order.
+#pragma once
+#include "taper/core/kernels.h"
+
+// Compiled once for each instruction set, each time in a namespace of its own (core/base/hd.h).
+namespace taper::cpu {
+inline namespace TAPER_ISA {
+
+// copy.cpp
+void copy(const Exec&, Out, In);
+void fill(const Exec&, Out, Scalar);
+void arange(const Exec&, Out, Scalar start, Scalar step);
+
+// elementwise*.cpp. F is a functor of core/functors.h; those with two parameters are templates of
+// the type that they compute in.
+template <class F> void unary(const Exec&, Out, In);
+template <class F> void binary(const Exec&, Out, In, In);
+template <class F> void binary_nonzero(const Exec&, Out, In, In);  // throws on an integer divisor 0
+template <template <class> class F> void unary2(const Exec&, Out, In, double, double);
+template <template <class> class F> void binary2(const Exec&, Out, In, In, double, double);
+void where(const Exec&, Out, In condition, In a, In b);
+
+// reduce.cpp
+void sum(const Exec&, Out, In);
+void prod(const Exec&, Out, In);
+void amax(const Exec&, Out, In);
+void amin(const Exec&, Out, In);
+void argmax(const Exec&, Out, In, int dim);
+void argmin(const Exec&, Out, In, int dim);
+void var_mean(const Exec&, Out var, Out mean, In, double correction);
+
+// scan.cpp, sort.cpp
+void cumsum(const Exec&, Out, In, int dim);
+void cumprod(const Exec&, Out, In, int dim);
+void sort(const Exec&, Out values, Out indices, In, int dim, bool descending);
+
+// softmax.cpp
+void softmax(const Exec&, Out, In, int dim);
+void log_softmax(const Exec&, Out, In, int dim);
+void softmax_grad(const Exec&, Out, In grad, In y, int dim);
+void log_softmax_grad(const Exec&, Out, In grad, In y, int dim);
+
+// gemm.cpp
+void matmul(const Exec&, Out, In a, In b, In bias);
+
+// index.cpp
+void gather(const Exec&, Out, In x, In index, int dim);
+void scatter(const Exec&, InOut, In index, In src, int dim);
+void scatter_add(const Exec&, InOut, In index, In src, int dim);
+void index_select(const Exec&, Out, In x, In index, int dim);
+void index_add(const Exec&, InOut, In index, In src, int dim);
+void index(const Exec&, Out, In x, InList indices);
+void index_put(const Exec&, InOut x, In src, InList indices, bool accumulate);
+void count_nonzero(const Exec&, Out count, In);
+void nonzero(const Exec&, Out rows, In);
+
+// random.cpp
+void uniform(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
+void normal(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
+void bernoulli(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
+void randint(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
+
+// norm.cpp
+void layer_norm(const Exec&, Out y, Out mean, Out rstd, In x, In weight, In bias, double eps);
+void layer_norm_grad(
+    const Exec&, Out dx, Out dweight, Out dbias, In grad, In x, In mean, In rstd, In weight);
+
+// conv.cpp, pool.cpp
+void conv2d(const Exec&, Out y, In x, In w, In bias, const Window2d&);
+void conv2d_grad_input(const Exec&, Out dx, In grad, In w, const Window2d&);
+void conv2d_grad_weight(const Exec&, Out dw, In grad, In x, const Window2d&);
+void max_pool2d(const Exec&, Out y, Out indices, In x, const Window2d&);
+void max_pool2d_grad(const Exec&, Out dx, In grad, In indices);
+void avg_pool2d(const Exec&, Out y, In x, const Window2d&);
+void avg_pool2d_grad(const Exec&, Out dx, In grad, const Window2d&);
+
+// optim.cpp
+void adam(const Exec&, ArrayRef<AdamParam>, const AdamHyper&);
+void sgd(const Exec&, ArrayRef<SgdParam>, const SgdHyper&);
+
+// kernels.cpp: all of the above, as one column.
+extern const Kernels kColumn;
+
+}  // namespace TAPER_ISA
+}  // namespace taper::cpu
