@@ -82,6 +82,26 @@ template <Real T> TAPER_INLINE T rsqrt(T x) {
 
 namespace detail {
 
+// condition ? yes : no, by masks: given constants in a ?:, g++ 12 continues each outcome on a path
+// of its own, up to the end of the function, and blends everything at the end.
+TAPER_INLINE float select(bool condition, float yes, float no) {
+#if defined(__CUDA_ARCH__)
+  return condition ? yes : no;
+#else
+  const uint32_t mask = 0u - static_cast<uint32_t>(condition);
+  return bit_cast<float>((bit_cast<uint32_t>(yes) & mask) | (bit_cast<uint32_t>(no) & ~mask));
+#endif
+}
+
+TAPER_INLINE double select(bool condition, double yes, double no) {
+#if defined(__CUDA_ARCH__)
+  return condition ? yes : no;
+#else
+  const uint64_t mask = uint64_t{0} - static_cast<uint64_t>(condition);
+  return bit_cast<double>((bit_cast<uint64_t>(yes) & mask) | (bit_cast<uint64_t>(no) & ~mask));
+#endif
+}
+
 // c0 + c1 x + c2 x^2 + ..., by Horner's rule, one fma for each power.
 template <Real T> TAPER_INLINE T poly(T, T c0) {
   return c0;
@@ -106,8 +126,8 @@ template <Real T> TAPER_INLINE T nearest(T x) {
 
 // NaN passes through.
 template <Real T> TAPER_INLINE T clamp(T x, T low, T high) {
-  const T above = x < low ? low : x;
-  return above > high ? high : above;
+  const T above = select(x < low, low, x);
+  return select(above > high, high, above);
 }
 
 // 2^n for an integer n that gives a normal number.
@@ -119,10 +139,18 @@ TAPER_INLINE double pow2(double n) {
   return bit_cast<double>(bit_cast<uint64_t>(n + (kRounder<double> + 1023.0)) << 52);
 }
 
-// p 2^n for p near 1, in two steps, so that overflow and subnormal results come out of the product.
-template <Real T> TAPER_INLINE T scale(T p, T n) {
-  const T half = nearest(n * T(0.5));
-  return p * pow2(half) * pow2(n - half);
+// p 2^n for p near 1, in two steps, of which only the second can overflow or round to a subnormal:
+// n - 64 and 2^64 for positive n, n + 64 and 2^-64 for negative n (512 in double).
+TAPER_INLINE float scale(float p, float n) {
+  const uint32_t negative = (bit_cast<uint32_t>(n) & 0x80000000u) >> 1;  // 128 in the exponent
+  const uint32_t first = (bit_cast<uint32_t>(n + (kRounder<float> + 63.0f)) << 23) + negative;
+  return p * bit_cast<float>(first) * bit_cast<float>(0x5f800000u ^ negative);
+}
+
+TAPER_INLINE double scale(double p, double n) {
+  const uint64_t negative = (bit_cast<uint64_t>(n) & 0x8000000000000000u) >> 1;
+  const uint64_t first = (bit_cast<uint64_t>(n + (kRounder<double> + 511.0)) << 52) + negative;
+  return p * bit_cast<double>(first) * bit_cast<double>(0x5ff0000000000000u ^ negative);
 }
 
 }  // namespace detail

@@ -20,7 +20,7 @@ TAPER_INLINE double erf_poly(double x) {
 // erfc a for a >= 0: (1 + 2a) e^(a^2) erfc a is a polynomial in (a - 4)/(a + 4) (Shepherd and
 // Laframboise 1981). a^2 is carried as a sum of two, for e^-(a^2) has its relative error.
 TAPER_INLINE double erfc_positive(double a) {
-  const double bounded = a > 28.0 ? 28.0 : a;
+  const double bounded = select(a > 28.0, 28.0, a);
   const double t = (bounded - 4.0) / (bounded + 4.0);
   const double p = poly(
       t, 0x1.3ba5916e9fd7fp+0, -0x1.1df1ad154a28fp-3, 0x1.f7f5df66fb8d1p-7, 0x1.16ecefcfa546p-4,
@@ -41,13 +41,13 @@ TAPER_INLINE double erfc_positive(double a) {
 TAPER_INLINE double erf(double x) {
   const double a = abs(x);
   const double tail = 1.0 - detail::erfc_positive(a);
-  return copysign(a < 1.0 ? detail::erf_poly(x) : tail, x);
+  return copysign(detail::select(a < 1.0, detail::erf_poly(a), tail), x);
 }
 
 TAPER_INLINE double erfc(double x) {
   const double tail = detail::erfc_positive(abs(x));
-  const double left = x < 0.0 ? 2.0 - tail : tail;
-  return abs(x) < 0.5 ? 1.0 - detail::erf_poly(x) : left;
+  const double left = detail::select(x < 0.0, 2.0 - tail, tail);
+  return detail::select(abs(x) < 0.5, 1.0 - detail::erf_poly(x), left);
 }
 
 // erf a = 1 - e^-g(a) above 0.92, g a polynomial.
@@ -55,11 +55,11 @@ TAPER_INLINE float erf(float x) {
   const float a = abs(x);
   const float p = detail::poly(x * x, 0x1.06eba8p-3f, -0x1.81274p-2f, 0x1.ce2d64p-4f,
                                -0x1.b80118p-6f, 0x1.5449e2p-8f, -0x1.a60676p-11f, 0x1.4f5398p-14f);
-  const float g = detail::poly(a > 3.95f ? 3.95f : a, -0x1.54fe98p-13f, 0x1.212362p+0f,
-                               0x1.445c1ap-1f, 0x1.ba91bcp-4f, -0x1.985f66p-6f, 0x1.0aa198p-8f,
-                               -0x1.a4cbfcp-12f, 0x1.faa4a8p-17f, 0x1.f26308p-22f);
+  const float g = detail::poly(detail::select(a > 3.95f, 3.95f, a), -0x1.54fe98p-13f,
+                               0x1.212362p+0f, 0x1.445c1ap-1f, 0x1.ba91bcp-4f, -0x1.985f66p-6f,
+                               0x1.0aa198p-8f, -0x1.a4cbfcp-12f, 0x1.faa4a8p-17f, 0x1.f26308p-22f);
   const float tail = 1.0f - detail::exp_normal(-g);
-  return copysign(a < 0.92f ? fma(x, p, x) : tail, x);
+  return copysign(detail::select(a < 0.92f, fma(a, p, a), tail), x);
 }
 
 TAPER_INLINE float erfc(float x) {

@@ -91,14 +91,14 @@ template <Real T> TAPER_INLINE T expm1(T x) {
   const T half = detail::pow2(split.n - T(1));
   const T result = T(2) * fma(half, detail::expm1_poly(split.r), half - T(0.5));
   const T tiny = sizeof(T) == 4 ? T(0x1p-25f) : T(0x1p-54);
-  return abs(x) < tiny ? x : result;  // keeps -0 and the last bit of subnormals
+  return detail::select(abs(x) < tiny, x, result);  // keeps -0 and the last bit of subnormals
 }
 
 // 1 / (1 + e^-x), from e^-|x|, which cannot overflow: the left tail stays accurate down to
 // subnormals.
 template <Real T> TAPER_INLINE T sigmoid(T x) {
   const T e = exp(-abs(x));
-  return (x < T(0) ? e : T(1)) / (T(1) + e);
+  return detail::select(x < T(0), e, T(1)) / (T(1) + e);
 }
 
 TAPER_INLINE float tanh(float x) {
@@ -106,15 +106,15 @@ TAPER_INLINE float tanh(float x) {
   const float square = x * x;
   const float p = detail::poly(square, -0x1.555532p-2f, 0x1.1106f6p-3f, -0x1.b835a6p-5f,
                                0x1.51f8ecp-6f, -0x1.750dbap-8f);
-  const float small = fma(x * square, p, x);
-  const float e = detail::exp_normal(2.0f * (a > 10.0f ? 10.0f : a));
-  const float large = copysign(1.0f - 2.0f / (e + 1.0f), x);
-  return a < 0.625f ? small : large;
+  const float small = fma(a * square, p, a);
+  const float e = detail::exp_normal(2.0f * detail::select(a > 10.0f, 10.0f, a));
+  const float large = 1.0f - 2.0f / (e + 1.0f);
+  return copysign(detail::select(a < 0.625f, small, large), x);
 }
 
 TAPER_INLINE double tanh(double x) {
   const double a = abs(x);
-  const double e = expm1(2.0 * (a > 20.0 ? 20.0 : a));
+  const double e = expm1(2.0 * detail::select(a > 20.0, 20.0, a));
   return copysign(e / (e + 2.0), x);
 }
 
@@ -127,7 +127,7 @@ TAPER_INLINE double sinh(double x) {
   const double small = fma(x * square, p, x);
   const double e = detail::half_exp(a);
   const double large = copysign(e - 0.25 / e, x);
-  return a < 1.0 ? small : large;
+  return detail::select(a < 1.0, small, large);
 }
 
 TAPER_INLINE double cosh(double x) {

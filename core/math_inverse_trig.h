@@ -15,8 +15,8 @@ inline constexpr double kHalfPiLow = 0x1.1a62633145c07p-54;
 TAPER_INLINE double asin_core(double a) {
   const double rest = (1.0 - a) * 0.5;
   const double root = sqrt(rest);
-  const double square = a < 0.5 ? a * a : rest;
-  const double s = a < 0.5 ? a : root;
+  const double square = select(a < 0.5, a * a, rest);
+  const double s = select(a < 0.5, a, root);
   const double p =
       poly(square, 0x1.5555555555577p-3, 0x1.333333332e132p-4, 0x1.6db6db721256p-5,
            0x1.f1c71a94fad38p-6, 0x1.6e8bdedf4d2dcp-6, 0x1.1c49f06ed3cc5p-6, 0x1.ca1f8bb168dcp-7,
@@ -41,7 +41,7 @@ TAPER_INLINE double asin(double x) {
   const double a = abs(x);
   const double core = detail::asin_core(a);
   const double large = detail::kHalfPi - fma(2.0, core, -detail::kHalfPiLow);
-  return copysign(a < 0.5 ? core : large, x);
+  return copysign(detail::select(a < 0.5, core, large), x);
 }
 
 TAPER_INLINE double acos(double x) {
@@ -50,31 +50,32 @@ TAPER_INLINE double acos(double x) {
   const double small = detail::kHalfPi - (copysign(core, x) - detail::kHalfPiLow);
   const double right = 2.0 * core;
   const double left = 2.0 * detail::kHalfPi - (right - 2.0 * detail::kHalfPiLow);
-  const double large = x < 0.0 ? left : right;
-  return a < 0.5 ? small : large;
+  const double large = detail::select(x < 0.0, left, right);
+  return detail::select(a < 0.5, small, large);
 }
 
 // The angle of (x, y) in [-pi, pi]; zeros and infinities as in C99.
 TAPER_INLINE double atan2(double y, double x) {
+  using detail::kHalfPi, detail::kHalfPiLow, detail::select;
   const double y_abs = abs(y);
   const double x_abs = abs(x);
   const bool is_steep = y_abs > x_abs;
-  const double large = is_steep ? y_abs : x_abs;
-  const double small = is_steep ? x_abs : y_abs;
-  const double unit = large > 0x1p1000 ? 0x1p-2 : 1.0;  // so that sums stay finite
-  const double a = small == detail::kInf<double> ? 1.0 : small * unit;
-  const double b = small == detail::kInf<double> ? 1.0 : large * unit;
+  const double large = select(is_steep, y_abs, x_abs);
+  const double small = select(is_steep, x_abs, y_abs);
+  const bool are_infinite = small == detail::kInf<double>;
+  const double unit = select(large > 0x1p1000, 0x1p-2, 1.0);  // so that the sum stays finite
+  const double a = select(are_infinite, 1.0, small * unit);
+  const double b = select(are_infinite, 1.0, large * unit);
   // atan(a/b) = pi/4 + atan((a - b)/(a + b)) above tan(pi/8), to leave at most pi/8
   const bool is_diagonal = a > 0x1.a827999fcef34p-2 * b;
-  const double top = is_diagonal ? a - b : a;
-  const double sum = is_diagonal ? a + b : b;
-  const double bottom = sum == 0.0 ? 1.0 : sum;
-  const double t = detail::atan_poly(top / bottom);
-  const double turn = is_diagonal ? 0.5 : (is_steep ? 1.0 : 0.0);  // in units of pi/2
-  const double rest = fma(turn, detail::kHalfPiLow, is_steep ? -t : t);
-  const double right = fma(turn, detail::kHalfPi, rest);
-  const double left = 2.0 * detail::kHalfPi - (right - 2.0 * detail::kHalfPiLow);
-  return copysign(copysign(1.0, x) < 0.0 ? left : right, y);
+  const double top = select(is_diagonal, a - b, a);
+  const double sum = select(is_diagonal, a + b, b);
+  const double t = detail::atan_poly(top / select(sum == 0.0, 1.0, sum));
+  const double turn = select(is_diagonal, 0.5, select(is_steep, 1.0, 0.0));  // in units of pi/2
+  const double rest = fma(turn, kHalfPiLow, select(is_steep, -t, t));
+  const double right = fma(turn, kHalfPi, rest);
+  const double left = 2.0 * kHalfPi - (right - 2.0 * kHalfPiLow);
+  return copysign(select(copysign(1.0, x) < 0.0, left, right), y);
 }
 
 TAPER_INLINE double atan(double x) {

@@ -16,17 +16,17 @@ template <Real T> struct LogSplit {
 TAPER_INLINE LogSplit<float> log_split(float x) {
   const bool subnormal = x < 0x1p-126f;
   const uint32_t bits =
-      bit_cast<uint32_t>(subnormal ? x * 0x1p24f : x) + (0x3f800000u - 0x3f3504f3u);
-  const float bias = subnormal ? 151.0f : 127.0f;
+      bit_cast<uint32_t>(select(subnormal, x * 0x1p24f, x)) + (0x3f800000u - 0x3f3504f3u);
+  const float bias = select(subnormal, 151.0f, 127.0f);
   const float e = static_cast<float>(static_cast<int32_t>(bits >> 23)) - bias;
   return {e, bit_cast<float>((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f};
 }
 
 TAPER_INLINE LogSplit<double> log_split(double x) {
   const bool subnormal = x < 0x1p-1022;
-  const uint64_t bits =
-      bit_cast<uint64_t>(subnormal ? x * 0x1p54 : x) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
-  const double bias = subnormal ? 0x1p52 + 1077.0 : 0x1p52 + 1023.0;
+  const uint64_t bits = bit_cast<uint64_t>(select(subnormal, x * 0x1p54, x)) +
+                        (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
+  const double bias = select(subnormal, 0x1p52 + 1077.0, 0x1p52 + 1023.0);
   const double e = bit_cast<double>((bits >> 52) | 0x4330000000000000u) - bias;
   return {e, bit_cast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0};
 }
@@ -56,9 +56,9 @@ TAPER_INLINE double log_sum(double e, double f) {
 
 // What a logarithm is outside (0, infinity).
 template <Real T> TAPER_INLINE T log_special(T x, T result) {
-  const T upper = x < kInf<T> ? result : x;  // infinity and NaN
-  const T zero = x == T(0) ? -kInf<T> : upper;
-  return x < T(0) ? kNan<T> : zero;
+  const T upper = select(x < kInf<T>, result, x);  // infinity and NaN
+  const T zero = select(x == T(0), -kInf<T>, upper);
+  return select(x < T(0), kNan<T>, zero);
 }
 
 // log(x) = (e, f)-dependent sum in another base: e * unit + log(1 + f) * (high + low), where
@@ -118,11 +118,11 @@ template <Real T> TAPER_INLINE T log1p(T x) {
 
 // log(1 + e^x)
 template <Real T> TAPER_INLINE T softplus(T x) {
-  return (x < T(0) ? T(0) : x) + log1p(exp(-abs(x)));
+  return detail::select(x < T(0), T(0), x) + log1p(exp(-abs(x)));
 }
 
 template <Real T> TAPER_INLINE T log_sigmoid(T x) {
-  return (x > T(0) ? T(0) : x) - log1p(exp(-abs(x)));
+  return detail::select(x > T(0), T(0), x) - log1p(exp(-abs(x)));
 }
 
 }  // namespace TAPER_ISA

@@ -53,7 +53,7 @@ TAPER_INLINE double pow_finite(double a, double y) {
   const bool is_far = abs(product) > 1100.0;
   const double clamped = clamp(product, -1100.0, 1100.0);
   const double n = nearest(clamped);
-  return scale(exp2_poly((clamped - n) + (is_far ? 0.0 : product_low)), n);
+  return scale(exp2_poly((clamped - n) + select(is_far, 0.0, product_low)), n);
 }
 
 // The double logarithm is accurate enough for one rounding to float.
@@ -66,7 +66,7 @@ TAPER_INLINE float pow_finite(float a, float y) {
 }  // namespace detail
 
 template <Real T> TAPER_INLINE T pow(T x, T y) {
-  using detail::kInf;
+  using detail::kInf, detail::select;
   const T a = abs(x);
   const T b = abs(y);
   // From 2^24 (2^53) up every float (double) is an even integer.
@@ -74,17 +74,17 @@ template <Real T> TAPER_INLINE T pow(T x, T y) {
   const T half = y * T(0.5);
   const bool is_integer = (b >= whole) | (trunc(y) == y);
   const bool is_odd = (b < whole) & is_integer & (trunc(half) != half);
+  const T huge = select(y < T(0), T(0), kInf<T>);  // infinity to the y
+  const T none = select(y < T(0), kInf<T>, T(0));  // zero to the y
   T result = detail::pow_finite(a, y);
-  result = a == T(0) ? (y < T(0) ? kInf<T> : T(0)) : result;
-  result = a == kInf<T> ? (y < T(0) ? T(0) : kInf<T>) : result;
-  result = b == kInf<T> ? ((a < T(1)) == (y < T(0)) ? kInf<T> : T(0)) : result;
-  const bool is_negative = is_odd & (copysign(T(1), x) < T(0));
-  result = is_negative ? -result : result;
-  const bool is_complex = (x < T(0)) & !is_integer & (a < kInf<T>);
-  result = is_complex ? detail::kNan<T> : result;
-  result = ((x != x) | (y != y)) ? x + y : result;
+  result = select(a == T(0), none, result);
+  result = select(a == kInf<T>, huge, result);
+  result = select(b == kInf<T>, select(a < T(1), none, huge), result);
+  result = select(is_odd, copysign(result, x), result);
+  result = select((x < T(0)) & !is_integer & (a < kInf<T>), detail::kNan<T>, result);
+  result = select((x != x) | (y != y), x + y, result);
   const bool is_one = (y == T(0)) | (x == T(1)) | ((x == T(-1)) & (b == kInf<T>));
-  return is_one ? T(1) : result;
+  return select(is_one, T(1), result);
 }
 
 }  // namespace TAPER_ISA

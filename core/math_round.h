@@ -12,7 +12,7 @@ namespace detail {
 template <Real T> TAPER_INLINE T round_by_adding(T x) {
   const T magic = sizeof(T) == 4 ? T(0x1p23f) : T(0x1p52);
   const T a = abs(x);
-  return copysign(a < magic ? (a + magic) - magic : a, x);
+  return copysign(select(a < magic, (a + magic) - magic, a), x);
 }
 
 }  // namespace detail
@@ -74,18 +74,18 @@ template <Real T> TAPER_INLINE T round(T x) {
 
 template <Real T> TAPER_INLINE T floor(T x) {
   const T r = detail::round_by_adding(x);
-  return copysign(r > x ? r - T(1) : r, x);
+  return copysign(detail::select(r > x, r - T(1), r), x);
 }
 
 template <Real T> TAPER_INLINE T ceil(T x) {
   const T r = detail::round_by_adding(x);
-  return copysign(r < x ? r + T(1) : r, x);
+  return copysign(detail::select(r < x, r + T(1), r), x);
 }
 
 template <Real T> TAPER_INLINE T trunc(T x) {
   const T a = abs(x);
   const T r = detail::round_by_adding(a);
-  return copysign(r > a ? r - T(1) : r, x);
+  return copysign(detail::select(r > a, r - T(1), r), x);
 }
 #endif
 

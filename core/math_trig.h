@@ -115,7 +115,7 @@ TAPER_INLINE float sine_poly(float r) {
 // Keeps -0, and rounding errors from passing 1.
 template <Real T> TAPER_INLINE T sine_sign_and_bound(T sine, T r) {
   const T a = abs(sine);
-  return copysign(a > T(1) ? T(1) : a, r);
+  return copysign(select(a > T(1), T(1), a), r);
 }
 
 TAPER_INLINE double sine_of(const TrigSplit& split, double) {
