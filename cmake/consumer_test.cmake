@@ -28,7 +28,7 @@ message("installed: ${count} headers (at most ${most_headers}), libtaper.so of $
 if(count GREATER most_headers OR bytes GREATER most_bytes)
   message(FATAL_ERROR "the install is over its budget")
 endif()
-run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${work}/build -DCMAKE_PREFIX_PATH=${work}/moved
+run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/tests/consumer -B ${work}/build -DCMAKE_PREFIX_PATH=${work}/moved
   -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
