@@ -1,0 +1,242 @@
+// apply(): runs an op's forward and, when a gradient will be wanted, writes it on the tape.
+#include <atomic>
+
+#include "taper/autograd/inplace.h"
+#include "taper/autograd/op.h"
+#include "taper/core/promote.h"
+
+namespace taper {
+namespace {
+
+std::atomic<bool> deterministic{false};
+
+// The device that an op runs on: that of its tensors. 0-dim host tensors go along with any.
+Device common_device(ArrayRef<const Tensor*> inputs) {
+  const Tensor* first = nullptr;
+  const auto follows = [](const Tensor& t) { return t.is_cpu() && t.dim() == 0; };
+  for (const Tensor* t : inputs) {
+    if (!t->defined()) continue;
+    if (first == nullptr || (follows(*first) && !follows(*t))) {
+      first = t;
+      continue;
+    }
+    TAPER_CHECK(t->device() == first->device() || follows(*t),
+                "the tensors lie on different devices: ", first->sizes(), " on ", first->device(),
+                " and ", t->sizes(), " on ", t->device(), "; move one with to(device)");
+  }
+  return first == nullptr ? Device(kCPU) : first->device();
+}
+
+std::uint64_t which_need_grad(ArrayRef<const Tensor*> inputs) {
+  std::uint64_t needs = 0;
+  TAPER_CHECK(inputs.size() <= 64, "an op takes at most 64 tensors, got ", inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]->defined() && gradient_edge(*inputs[i])) needs |= std::uint64_t{1} << i;
+  }
+  return needs;
+}
+
+// Names the running op for error messages.
+class OpName {
+ public:
+  explicit OpName(const char* op) : kept_(call_site.op) { call_site.op = op; }
+
+  ~OpName() { call_site.op = kept_; }
+
+  OpName(const OpName&) = delete;
+  OpName& operator=(const OpName&) = delete;
+
+ private:
+  const char* kept_;
+};
+
+}  // namespace
+
+void set_deterministic(bool on) {
+  deterministic.store(on, std::memory_order_relaxed);
+}
+
+bool is_deterministic() {
+  return deterministic.load(std::memory_order_relaxed);
+}
+
+Frame::Frame(ArrayRef<const Tensor*> inputs, const Tensor* target, bool recording)
+    : inputs_(inputs), target_(target), recording_(recording), exec_(common_device(inputs)) {}
+
+const Tensor& Frame::out(IntArrayRef sizes, DType dtype) {
+  if (target_ == nullptr) return out(contiguous_layout(sizes), dtype);
+  const Tensor& target = *target_;
+  TAPER_CHECK(target.sizes() == sizes, "the result has shape ", sizes,
+              ", which an in-place op cannot write into ", target.sizes());
+  if (target.dtype() == dtype) {
+    outputs_.push_back(target);
+    return outputs_.back();
+  }
+  TAPER_CHECK(can_cast(dtype, target.dtype()), "the result is ", dtype,
+              ", which an in-place op cannot write into ", target.dtype());
+  cast_into_target_ = make_tensor(contiguous_layout(sizes), dtype, target.device());
+  outputs_.push_back(cast_into_target_);
+  return outputs_.back();
+}
+
+const Tensor& Frame::out(const Layout& dense, DType dtype) {
+  if (target_ != nullptr) return out(dense.shape(), dtype);
+  Layout layout = dense;
+  layout.offset = 0;
+  outputs_.push_back(make_tensor(layout, dtype, device()));
+  return outputs_.back();
+}
+
+void Frame::view(const Layout& layout) {
+  view(layout, in(0).dtype());
+}
+
+void Frame::view(const Layout& layout, DType dtype) {
+  outputs_.push_back(make_tensor(in(0).storage(), layout, dtype));
+}
+
+void Frame::save(const Tensor& t) {
+  if (!recording_) return;
+  TAPER_CHECK(!t.is_inference(),
+              "an inference tensor of shape ", t.sizes(),
+              " cannot be saved for backward; make it outside InferenceMode, or clone() it");
+  keeps_.push_back({t, t.version(), -1});
+}
+
+void Frame::save_out(std::size_t output) {
+  if (recording_) keeps_.push_back({Tensor(), 0, static_cast<std::int32_t>(output)});
+}
+
+// Runs one op: forward, then the entry on the tape. Split by time, each part once.
+class Recorder {
+ public:
+  Recorder(Op& op, ArrayRef<const Tensor*> inputs, const Tensor* target)
+      : op_(op),
+        needs_(GradMode::is_enabled() && op.differentiable() ? which_need_grad(inputs) : 0),
+        frame_(inputs, target, needs_ != 0) {
+    frame_.needs_ = needs_;
+  }
+
+  void forward() {
+    TAPER_CHECK(!is_deterministic() || op_.deterministic(frame_.device()),
+                "has no deterministic kernel on ", frame_.device(),
+                ", and set_deterministic(true) is in force");
+    const AutoGradMode forward_is_not_recorded(false);
+    op_.forward(frame_);
+  }
+
+  bool records() const { return needs_ != 0; }
+
+  Tensors& outputs() { return frame_.outputs_; }
+
+  // After an in-place forward: the cast, and the note of who wrote.
+  void finish_write() {
+    const Tensor& target = *frame_.target_;
+    if (frame_.cast_into_target_.defined()) {
+      frame_.kernels().copy(frame_.exec(), target.as<Out>(), frame_.cast_into_target_.as<In>());
+      frame_.outputs_[0] = target;
+    }
+    target.storage()->note_write(op_.name());
+  }
+
+  Ref<Entry> record() {
+    Ref<Entry> entry = new_entry();
+    entry->loc = call_site.loc;
+    entry->scope = call_site.scope;
+    entry->stream = frame_.exec().stream;
+    for (std::size_t i = 0; i < frame_.size(); ++i) {
+      if (frame_.needs(i)) entry->inputs.push_back(gradient_edge(frame_.in(i)));
+      else entry->inputs.emplace_back();
+    }
+    for (const Tensor& t : frame_.outputs_) entry->outputs.emplace_back(t);
+    keep(*entry);
+    entry->op = op_.to_heap();
+    return entry;
+  }
+
+ private:
+  void keep(Entry& entry) {
+    entry.saved.reserve(frame_.keeps_.size());
+    for (Frame::Keep& k : frame_.keeps_) {
+      const Tensor& t = k.output < 0 ? k.tensor : outputs()[static_cast<std::size_t>(k.output)];
+      SavedTensor& s = entry.saved.emplace_back();
+      s.storage = t.storage();
+      s.layout = t.layout();
+      s.dtype = t.dtype();
+      s.output = k.output;
+      s.version = k.output < 0 ? k.version : t.version();
+      if (k.output < 0) s.edge = gradient_edge(t);
+      bool seen = false;
+      for (const SavedTensor& other : entry.saved) {
+        seen = seen || (&other != &s && other.storage == s.storage);
+      }
+      if (!seen) entry.saved_bytes += s.storage->nbytes();
+    }
+  }
+
+  Op& op_;
+  std::uint64_t needs_;
+  Frame frame_;
+};
+
+namespace {
+
+Tensor copy_with_history(const Tensor& t) {
+  Tensor copy = make_tensor(contiguous_layout(t.sizes()), t.dtype(), t.device());
+  kernels_for(t.device()).copy(Exec(t.device()), copy.as<Out>(), t.as<In>());
+  if (gradient_edge(t)) meta_of(copy).edge = gradient_edge(t);
+  return copy;
+}
+
+void remember_views(const Op& op, const Tensor& input, Tensors& outputs) {
+  for (const Tensor& t : outputs) {
+    if (t.storage() == input.storage() && !t.is_same(input)) {
+      note_view(t, input, op.name(), outputs.size() > 1);
+    }
+  }
+}
+
+}  // namespace
+
+Tensors apply_n(Op&& op, ArrayRef<const Tensor*> inputs) {
+  const OpName name(op.name());
+  Recorder recorder(op, inputs, nullptr);
+  recorder.forward();
+  Tensors& outputs = recorder.outputs();
+  if (InferenceMode::is_enabled()) {
+    for (Tensor& t : outputs) t.impl().inference = true;
+    return std::move(outputs);
+  }
+  if (recorder.records()) {
+    const Ref<Entry> entry = recorder.record();
+    for (std::uint32_t k = 0; k < outputs.size(); ++k) {
+      if (outputs[k].is_floating_point()) set_history(outputs[k], entry, k);
+    }
+  }
+  if (!inputs.empty() && inputs[0]->defined()) remember_views(op, *inputs[0], outputs);
+  return std::move(outputs);
+}
+
+Tensor apply(Op&& op, ArrayRef<const Tensor*> inputs) {
+  Tensors outputs = apply_n(std::move(op), inputs);
+  return std::move(outputs[0]);
+}
+
+void apply_inplace(Op&& op, const Tensor& self, ArrayRef<const Tensor*> inputs) {
+  const OpName name(op.name());
+  check_writable(self);
+  SmallVector<Tensor, 2> copies;  // of inputs that share some of self's elements
+  copies.reserve(inputs.size());
+  SmallVector<const Tensor*, 4> safe;
+  for (const Tensor* t : inputs) {
+    const bool shares = t != inputs[0] && t->defined() && overlaps(self, *t, op.elementwise());
+    safe.push_back(shares ? &copies.emplace_back(copy_with_history(*t)) : t);
+  }
+  Recorder recorder(op, safe, &self);
+  if (recorder.records()) check_history_may_change(self);
+  recorder.forward();
+  recorder.finish_write();
+  if (recorder.records()) rebase_history(self, recorder.record());
+}
+
+}  // namespace taper

@@ -1,0 +1,349 @@
+// The backward pass: gradients flow from the roots, entry by entry, to the leaves.
+#include "taper/autograd/backward.h"
+
+#include <algorithm>
+
+#include "taper/autograd/inplace.h"
+#include "taper/autograd/ops/elementwise.h"
+#include "taper/autograd/ops/create.h"
+#include "taper/autograd/ops/shape.h"
+
+namespace taper {
+namespace {
+
+std::string shape_of(const TensorSpec& spec) {
+  return str(spec.dtype, " ", IntArrayRef(spec.sizes), " on ", spec.device);
+}
+
+// The gradient of a root: what was given, checked, or one.
+Tensor root_gradient(const Tensor& root, const Tensor& given) {
+  TAPER_CHECK(gradient_edge(root),
+              "backward: the tensor does not require grad and nothing was recorded that made it; "
+              "did a NoGradGuard, detach() or an integer op cut the path?");
+  if (given.defined()) {
+    TAPER_CHECK(given.sizes() == root.sizes(), "backward: the gradient has shape ", given.sizes(),
+                ", the tensor ", root.sizes());
+    return given;
+  }
+  TAPER_CHECK(root.numel() == 1, "backward: the tensor has shape ", root.sizes(),
+              "; give a gradient of that shape, or reduce it to one element first");
+  return ones_like(root);
+}
+
+// May `grad` be written in place? Only we hold it, and its elements lie apart.
+bool is_ours(const Tensor& grad) {
+  return grad.use_count() == 1 && grad.storage().use_count() == 1 && is_dense(grad.layout());
+}
+
+// The gradient as its target is: summed over broadcast dims, and of the same dtype.
+Tensor fit(Tensor grad, const TensorSpec& spec) {
+  if (!(grad.sizes() == IntArrayRef(spec.sizes))) grad = sum_to(grad, spec.sizes);
+  if (grad.dtype() != spec.dtype) grad = grad.to(spec.dtype);
+  if (!(grad.device() == spec.device)) grad = grad.to(spec.device);
+  return grad;
+}
+
+const TensorSpec& spec_of(const Edge& edge) {
+  if (edge.node->is_leaf) return static_cast<const Leaf&>(*edge.node).spec;
+  return static_cast<const Entry&>(*edge.node).outputs[edge.slot];
+}
+
+std::size_t slots_of(const Node& node) {
+  return node.is_leaf ? 1 : static_cast<const Entry&>(node).outputs.size();
+}
+
+std::size_t hash_of(const Node* node) {
+  return (reinterpret_cast<std::size_t>(node) >> 4) * 0x9E3779B97F4A7C15u;
+}
+
+// While an entry runs backwards, its thread stands at the line of its forward.
+class AtEntry {
+ public:
+  explicit AtEntry(const Entry& entry) : kept_(call_site) {
+    call_site = {entry.loc, entry.op->name(), entry.scope, true};
+  }
+
+  ~AtEntry() { call_site = kept_; }
+
+  AtEntry(const AtEntry&) = delete;
+  AtEntry& operator=(const AtEntry&) = delete;
+
+ private:
+  CallSite kept_;
+};
+
+}  // namespace
+
+Tensor Reverse::grad_or_zeros(std::size_t i) const {
+  if (grads_[i].defined()) return grads_[i];
+  const TensorSpec& spec = entry_.outputs[i];
+  return zeros(spec.sizes, TensorOptions(spec.dtype).device(spec.device));
+}
+
+Tensor Reverse::saved(std::size_t k) const {
+  const SavedTensor& s = entry_.saved.at(k);
+  if (s.storage->version() != s.version) {
+    std::string message = str("a tensor of shape ", s.layout.shape(), " that ", entry_.op->name(),
+                              " saved for backward at ", to_string(entry_.loc), " (version ",
+                              s.version, ") has been written since");
+    for (const Mutation& m : s.storage->last_writers()) {
+      if (m.version <= s.version) continue;
+      message += str("; ", m.op, " at ", to_string(m.loc), " made version ", m.version);
+    }
+    fail(message + ". Write to a clone(), or write before the op that saves");
+  }
+  Tensor t = make_tensor(s.storage, s.layout, s.dtype);
+  if (!GradMode::is_enabled()) return t;
+  if (s.output < 0) {
+    if (s.edge) meta_of(t).edge = s.edge;
+    return t;
+  }
+  const Edge whole{Ref<Node>(const_cast<Entry*>(&entry_)),  // NOLINT: counting is not a change
+                   static_cast<std::uint32_t>(s.output)};
+  meta_of(t).edge = part_of_ == nullptr ? whole : part_edge(whole, part_of_->base, t);
+  return t;
+}
+
+Backward::Backward(const Tensor& loss, BackwardOptions options, Loc loc)
+    : Backward(ArrayRef<Tensor>(&loss, 1), {}, {}, options, loc) {}
+
+Backward::Backward(ArrayRef<Tensor> roots,
+                   ArrayRef<Tensor> gradients,
+                   ArrayRef<Tensor> inputs,
+                   BackwardOptions options,
+                   Loc loc)
+    : options_(options), loc_(loc), captured_(inputs.size()), restricted_(!inputs.empty()) {
+  const Call call(loc);
+  TAPER_CHECK(gradients.empty() || gradients.size() == roots.size(), "backward: ", roots.size(),
+              " tensors but ", gradients.size(), " gradients");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Edge& edge = gradient_edge(inputs[i]);
+    TAPER_CHECK(edge, "grad: input ", i, " of shape ", inputs[i].sizes(),
+                " does not require grad");
+    captures_.push_back({edge.node.get(), edge.slot, i});
+  }
+  if (restricted_) find_needed(roots);
+  const AutoGradMode mode(options_.create_graph);
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    Tensor g = root_gradient(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+    const Edge& edge = gradient_edge(roots[i]);
+    if (!restricted_ || is_needed(edge)) add(edge, std::move(g));
+  }
+}
+
+Backward::~Backward() = default;
+
+// Marks the nodes from which a captured input can be reached. Entries only point to smaller
+// indices, so one pass in rising order sees inputs before what is made of them.
+void Backward::find_needed(ArrayRef<Tensor> roots) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> all, stack;
+  const auto visit = [&](const Edge& edge) {
+    if (!edge || !seen.insert(edge.node.get()).second) return;
+    all.push_back(edge.node.get());
+    stack.push_back(edge.node.get());
+  };
+  for (const Tensor& root : roots) visit(gradient_edge(root));
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    if (node->is_leaf) continue;
+    for (const Edge& edge : static_cast<const Entry*>(node)->inputs) visit(edge);
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Node* a, const Node* b) { return a->index < b->index; });
+  for (const Capture& c : captures_) needed_.insert(c.node);
+  for (const Node* node : all) {
+    if (node->is_leaf) continue;
+    for (const Edge& edge : static_cast<const Entry*>(node)->inputs) {
+      if (edge && needed_.count(edge.node.get()) != 0) needed_.insert(node);
+    }
+  }
+}
+
+bool Backward::is_needed(const Edge& edge) const {
+  return edge && (!restricted_ || needed_.count(edge.node.get()) != 0);
+}
+
+// A free cell, or the cell of the node. Cells of finished nodes stay behind: the place that they
+// name may serve another node by now, which is then found there just as well.
+std::uint32_t& Backward::cell_of(const Node* node) {
+  std::size_t at = hash_of(node) & (table_.size() - 1);
+  while (table_[at] != 0 && reached_[table_[at] - 1].node.get() != node) {
+    at = (at + 1) & (table_.size() - 1);
+  }
+  return table_[at];
+}
+
+void Backward::rebuild_table() {
+  std::size_t size = 64;
+  while (size < 4 * (heap_.size() + 1)) size *= 2;
+  table_.assign(size, 0);
+  for (const std::uint32_t place : heap_) cell_of(reached_[place].node.get()) = place + 1;
+  used_cells_ = heap_.size();
+}
+
+Backward::Reached& Backward::reach(const Edge& edge) {
+  if (2 * (used_cells_ + 1) > table_.size()) rebuild_table();
+  std::uint32_t& cell = cell_of(edge.node.get());
+  if (cell != 0) return reached_[cell - 1];
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(reached_.size()));
+    reached_.emplace_back();
+  }
+  const std::uint32_t place = free_.back();
+  free_.pop_back();
+  cell = place + 1;
+  ++used_cells_;
+  Reached& fresh = reached_[place];
+  fresh.node = edge.node;
+  for (std::size_t s = 0; s < slots_of(*edge.node); ++s) fresh.grads.emplace_back();
+  heap_.push_back(place);
+  std::push_heap(heap_.begin(), heap_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return reached_[a].node->index < reached_[b].node->index;
+  });
+  return fresh;
+}
+
+void Backward::add(const Edge& edge, Tensor grad) {
+  grad = fit(std::move(grad), spec_of(edge));
+  Tensor& sum = reach(edge).grads[edge.slot];
+  if (!sum.defined()) {
+    sum = std::move(grad);
+  } else if (!options_.create_graph && is_ours(sum)) {
+    const Exec exec(sum.device());
+    kernels_for(sum.device()).add(exec, sum.as<Out>(), sum.as<In>(), grad.as<In>());
+  } else {
+    sum = sum + grad;
+  }
+}
+
+bool Backward::step() {
+  if (heap_.empty()) return false;
+  std::pop_heap(heap_.begin(), heap_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return reached_[a].node->index < reached_[b].node->index;
+  });
+  const std::uint32_t place = heap_.back();
+  heap_.pop_back();
+  // Taken out whole: its gradients are freed as soon as the entry has run.
+  const Ref<Node> node = std::move(reached_[place].node);
+  SmallVector<Tensor, 1> grads = std::move(reached_[place].grads);
+  free_.push_back(place);
+  const AutoGradMode mode(options_.create_graph);
+  for (std::uint32_t s = 0; s < grads.size(); ++s) {
+    if (!grads[s].defined()) continue;
+    if (node->is_leaf) {
+      grads[s] = static_cast<Leaf&>(*node).hooks.run(std::move(grads[s]));
+    } else if (static_cast<Entry&>(*node).hooks) {
+      grads[s] = static_cast<Entry&>(*node).hooks[s].run(std::move(grads[s]));
+    }
+  }
+  capture(*node, grads);
+  if (node->is_leaf) {
+    run_leaf(static_cast<Leaf&>(*node), std::move(grads[0]));
+  } else {
+    run_entry(static_cast<Entry&>(*node), ArrayRef<Tensor>(grads.data(), grads.size()));
+  }
+  return true;
+}
+
+void Backward::finish() {
+  while (step()) {
+  }
+}
+
+void Backward::capture(const Node& node, SmallVector<Tensor, 1>& grads) {
+  for (const Capture& c : captures_) {
+    if (c.node == &node) captured_[c.input] = grads[c.slot];
+  }
+}
+
+void Backward::run_leaf(Leaf& leaf, Tensor grad) {
+  if (!options_.accumulate) return;
+  const std::lock_guard lock(leaf.mutex);
+  if (leaf.tensor == nullptr) return;
+  if (leaf.grad.defined() && !options_.create_graph && !leaf.grad.requires_grad()) {
+    leaf.grad.add_(grad);
+  } else if (leaf.grad.defined()) {
+    leaf.grad = leaf.grad + grad;
+  } else if (options_.create_graph) {
+    leaf.grad = grad;
+  } else if (is_ours(grad) && grad.strides() == leaf.layout.steps()) {
+    leaf.grad = std::move(grad);
+  } else {
+    leaf.grad = make_tensor(leaf.layout, leaf.spec.dtype, leaf.spec.device);
+    const Exec exec(leaf.spec.device);
+    kernels_for(leaf.spec.device).copy(exec, leaf.grad.as<Out>(), grad.as<In>());
+  }
+}
+
+// Runs one entry's rule and passes its gradients on. Out of line and named, so that a debugger
+// finds it: its caller's frames are Backward's, the next is the op's own backward.
+[[gnu::noinline]] void Backward::run_entry(Entry& entry, ArrayRef<Tensor> grads) {
+  if (entry.consumed) {
+    const Call call(loc_);
+    fail(str("backward: ", entry.op->name(), ", recorded at ", to_string(entry.loc),
+             ", was already run backwards at ", to_string(entry.consumed_at),
+             " and gave back what it had saved; ask for retain_graph there"));
+  }
+  std::uint64_t needs = 0;
+  for (std::size_t i = 0; i < entry.inputs.size(); ++i) {
+    if (is_needed(entry.inputs[i])) needs |= std::uint64_t{1} << i;
+  }
+  if (needs == 0) return;
+  const AtEntry here(entry);
+  Grads out = entry.op->backward(Reverse(entry, grads, needs));
+  if (!options_.retain_graph) {
+    entry.consumed = true;
+    entry.consumed_at = loc_;
+    entry.saved.clear();
+    entry.saved_bytes = 0;
+  }
+  pass_on(entry, out);
+}
+
+void Backward::pass_on(const Entry& entry, Grads& grads) {
+  TAPER_CHECK(grads.size() == entry.inputs.size(), "backward returned ", grads.size(),
+              " gradients for ", entry.inputs.size(), " inputs");
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined() && is_needed(entry.inputs[i])) {
+      add(entry.inputs[i], std::move(grads[i]));
+    }
+  }
+}
+
+std::vector<Tensor> grad(ArrayRef<Tensor> outputs,
+                         ArrayRef<Tensor> inputs,
+                         ArrayRef<Tensor> grad_outputs,
+                         std::optional<bool> retain_graph,
+                         bool create_graph,
+                         bool allow_unused,
+                         Loc loc) {
+  const Call call(loc);
+  TAPER_CHECK(!inputs.empty(), "grad: give at least one input");
+  Backward pass(outputs, grad_outputs, inputs,
+                {retain_graph.value_or(create_graph), create_graph, false}, loc);
+  pass.finish();
+  std::vector<Tensor> grads;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    TAPER_CHECK(allow_unused || pass.captured(i).defined(), "grad: input ", i, " of shape ",
+                inputs[i].sizes(),
+                " took no part in the outputs; allow_unused = true gives an undefined tensor");
+    grads.push_back(pass.captured(i));
+  }
+  return grads;
+}
+
+void backward(ArrayRef<Tensor> tensors,
+              ArrayRef<Tensor> grad_tensors,
+              std::optional<bool> retain_graph,
+              bool create_graph,
+              ArrayRef<Tensor> inputs,
+              Loc loc) {
+  const Call call(loc);
+  Backward pass(tensors, grad_tensors, inputs,
+                {retain_graph.value_or(create_graph), create_graph, true}, loc);
+  pass.finish();
+}
+
+}  // namespace taper

@@ -1,0 +1,102 @@
+// The backward pass: one object, one loop, on the calling thread.
+#pragma once
+#include <unordered_set>
+#include <vector>
+
+#include "taper/autograd/op.h"
+
+namespace taper {
+
+struct BackwardOptions {
+  bool retain_graph = false;  // keep what entries saved, for another pass
+  bool create_graph = false;  // record the pass itself, to differentiate again
+  bool accumulate = true;     // add into grad() of the leaves
+};
+
+// Runs entries by decreasing index: see Node::index for why that order is right without counting
+// dependencies. Gradients of one output are added in the order in which their entries ran, which
+// the indices fix: results are the same to the bit each time.
+class Backward {
+ public:
+  explicit Backward(const Tensor& loss, BackwardOptions options = {}, Loc loc = Loc::current());
+  // Several roots with their gradients (undefined: ones, for one element). When `inputs` is not
+  // empty only the entries on paths to them run, and captured(i) is the gradient of inputs[i].
+  Backward(ArrayRef<Tensor> roots,
+           ArrayRef<Tensor> gradients,
+           ArrayRef<Tensor> inputs,
+           BackwardOptions options,
+           Loc loc);
+  ~Backward();
+  Backward(const Backward&) = delete;
+  Backward& operator=(const Backward&) = delete;
+
+  // Runs the next entry; false when none is left.
+  bool step();
+  // Runs all that is left: `loss.backward()` is Backward(loss).finish().
+  void finish();
+
+  const Tensor& captured(std::size_t input) const { return captured_[input]; }
+
+ private:
+  // A node that gradients have reached, and their sum for each of its outputs.
+  struct Reached {
+    Ref<Node> node;
+    SmallVector<Tensor, 1> grads;
+  };
+
+  struct Capture {
+    const Node* node;
+    std::uint32_t slot;
+    std::size_t input;
+  };
+
+  Reached& reach(const Edge& edge);
+  std::uint32_t& cell_of(const Node* node);
+  void rebuild_table();
+  void add(const Edge& edge, Tensor grad);
+  void find_needed(ArrayRef<Tensor> roots);
+  bool is_needed(const Edge& edge) const;
+  void run_leaf(Leaf& leaf, Tensor grad);
+  void run_entry(Entry& entry, ArrayRef<Tensor> grads);
+  void pass_on(const Entry& entry, Grads& grads);
+  void capture(const Node& node, SmallVector<Tensor, 1>& grads);
+
+  BackwardOptions options_;
+  Loc loc_;
+  std::vector<Reached> reached_;           // places are reused through free_
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> heap_;        // of places in reached_, largest index on top
+  std::vector<std::uint32_t> table_;       // node -> place + 1, open addressing
+  std::size_t used_cells_ = 0;
+  std::vector<Capture> captures_;
+  std::vector<Tensor> captured_;
+  std::unordered_set<const Node*> needed_; // only with inputs: lies on a path to one
+  bool restricted_ = false;
+};
+
+// d(sum of outputs * grad_outputs) / d(inputs), without touching grad(). An input that does not
+// take part throws, or with allow_unused gives an undefined tensor.
+std::vector<Tensor> grad(ArrayRef<Tensor> outputs,
+                         ArrayRef<Tensor> inputs,
+                         ArrayRef<Tensor> grad_outputs = {},
+                         std::optional<bool> retain_graph = std::nullopt,
+                         bool create_graph = false,
+                         bool allow_unused = false,
+                         Loc loc = Loc::current());
+
+// backward() of several tensors at once.
+void backward(ArrayRef<Tensor> tensors,
+              ArrayRef<Tensor> grad_tensors = {},
+              std::optional<bool> retain_graph = std::nullopt,
+              bool create_graph = false,
+              ArrayRef<Tensor> inputs = {},
+              Loc loc = Loc::current());
+
+namespace autograd {  // LibTorch's names
+using taper::backward;
+using taper::grad;
+using variable_list = std::vector<Tensor>;
+using tensor_list = std::vector<Tensor>;
+}  // namespace autograd
+
+}  // namespace taper

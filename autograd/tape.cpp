@@ -1,0 +1,174 @@
+// Entries and leaves: where they live, how they die, and how tensors point to them.
+#include "taper/autograd/tape.h"
+
+#include <atomic>
+#include <cstddef>
+
+#include "taper/autograd/op.h"
+
+namespace taper {
+
+thread_local constinit GradModeState grad_mode_state;
+
+namespace {
+
+std::atomic<std::uint64_t> next_index{1};
+
+// Entries live in slabs owned by the process, one after another, so that a debugger can walk them
+// without the heap's help. A free place has index 0.
+constexpr std::size_t kSlabEntries = 64;
+
+union Place {
+  Place() : next_free(nullptr) {}
+  ~Place() {}
+  Entry entry;
+  Place* next_free;
+};
+
+struct Slab {
+  Slab* next = nullptr;
+  Place places[kSlabEntries];
+};
+
+class Slabs {
+ public:
+  Entry* take() {
+    const std::lock_guard lock(mutex_);
+    if (free_ == nullptr) grow();
+    Place* place = free_;
+    free_ = place->next_free;
+    ++live_;
+    return new (&place->entry) Entry;
+  }
+
+  void give_back(Entry* entry) {
+    entry->~Entry();
+    auto* place = reinterpret_cast<Place*>(entry);
+    const std::lock_guard lock(mutex_);
+    place->next_free = free_;
+    free_ = place;
+    --live_;
+  }
+
+  std::size_t live() {
+    const std::lock_guard lock(mutex_);
+    return live_;
+  }
+
+ private:
+  void grow() {
+    auto* slab = new Slab;
+    slab->next = first_;
+    first_ = slab;
+    for (std::size_t i = kSlabEntries; i-- > 0;) {
+      slab->places[i].next_free = free_;
+      free_ = &slab->places[i];
+    }
+  }
+
+  std::mutex mutex_;
+  Slab* first_ = nullptr;
+  Place* free_ = nullptr;
+  std::size_t live_ = 0;
+};
+
+Slabs& slabs() {
+  static auto* slabs = new Slabs;  // never destroyed: tensors may die after main
+  return *slabs;
+}
+
+thread_local constinit Node* graveyard = nullptr;
+thread_local constinit bool burying = false;
+
+void bury(Node* node) {
+  if (node->is_leaf) delete static_cast<Leaf*>(node);
+  else slabs().give_back(static_cast<Entry*>(node));
+}
+
+}  // namespace
+
+// Note [Long chains]
+// Freeing an entry frees its edges, whose nodes may be at their last reference, and so on down a
+// chain of a million ops. Each would be a stack frame; so the dead are queued, and the outermost
+// caller frees them one by one.
+void Node::destroy(Node* node) {
+  node->next_dead = graveyard;
+  graveyard = node;
+  if (burying) return;
+  burying = true;
+  while (graveyard != nullptr) {
+    Node* next = graveyard;
+    graveyard = next->next_dead;
+    bury(next);
+  }
+  burying = false;
+}
+
+Ref<Entry> new_entry() {
+  Entry* entry = slabs().take();
+  entry->index = next_index.fetch_add(1, std::memory_order_relaxed);
+  return Ref<Entry>(entry);
+}
+
+std::size_t live_entries() {
+  return slabs().live();
+}
+
+unsigned Hooks::add(std::unique_ptr<Hook> hook) {
+  list_.emplace_back(next_, std::move(hook));
+  return next_++;
+}
+
+void Hooks::remove(unsigned handle) {
+  std::erase_if(list_, [handle](const auto& h) { return h.first == handle; });
+}
+
+Tensor Hooks::run(Tensor grad) const {
+  for (const auto& [handle, hook] : list_) {
+    Tensor replaced = hook->call(grad);
+    if (replaced.defined()) grad = std::move(replaced);
+  }
+  return grad;
+}
+
+AutogradMeta& meta_of(const Tensor& t) {
+  TensorImpl& impl = t.impl();
+  if (impl.meta == nullptr) impl.meta = new AutogradMeta;
+  return *impl.meta;
+}
+
+void release_autograd_meta(AutogradMeta* meta) noexcept {
+  if (meta->leaf) {
+    const std::lock_guard lock(meta->leaf->mutex);
+    meta->leaf->tensor = nullptr;
+  }
+  delete meta;
+}
+
+Leaf& leaf_of(const Tensor& t) {
+  AutogradMeta& meta = meta_of(t);
+  if (!meta.leaf) {
+    meta.leaf = Ref<Leaf>(new Leaf);
+    meta.leaf->is_leaf = true;
+    meta.leaf->index = next_index.fetch_add(1, std::memory_order_relaxed);
+    meta.leaf->tensor = t.ref().get();
+    meta.leaf->spec = TensorSpec(t);
+    meta.leaf->layout = dense_like(t.layout());
+  }
+  return *meta.leaf;
+}
+
+void set_history(const Tensor& t, const Ref<Entry>& entry, std::uint32_t slot) {
+  AutogradMeta& meta = meta_of(t);
+  meta.edge = {Ref<Node>(entry.get()), slot};
+}
+
+Hooks& hooks_of(const Edge& edge) {
+  TAPER_CHECK(edge, "a hook needs a tensor that requires grad");
+  if (edge.node->is_leaf) return static_cast<Leaf&>(*edge.node).hooks;
+  auto& entry = static_cast<Entry&>(*edge.node);
+  if (!entry.hooks) entry.hooks = std::make_unique<Hooks[]>(entry.outputs.size());
+  return entry.hooks[edge.slot];
+}
+
+}  // namespace taper

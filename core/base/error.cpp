@@ -1,0 +1,63 @@
+// Builds error messages: the text, then the user's line and module scope.
+#include "taper/core/base/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace taper {
+namespace {
+
+std::string full_text(const std::string& message,
+                      const std::string& op,
+                      const SourceLoc& loc,
+                      const std::string& scope) {
+  std::string text = op.empty() ? message : op + ": " + message;
+  if (loc.known()) text += "\n  at " + to_string(loc);
+  if (!scope.empty()) text += ", scope " + scope;
+  return text;
+}
+
+}  // namespace
+
+Error::Error(std::string message, std::string op, SourceLoc loc, std::string scope)
+    : std::runtime_error(full_text(message, op, loc, scope)),
+      message_(std::move(message)),
+      op_(std::move(op)),
+      scope_(std::move(scope)),
+      loc_(loc) {}
+
+void append(std::string& out, double x) {
+  char text[32];
+  for (int digits : {6, 9, 17}) {
+    std::snprintf(text, sizeof text, "%.*g", digits, x);
+    if (std::strtod(text, nullptr) == x) break;
+  }
+  out += text;
+}
+
+void append(std::string& out, IntArrayRef sizes) {
+  out += '(';
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += std::to_string(sizes[i]);
+  }
+  out += ')';
+}
+
+void fail(std::string message) {
+  const CallSite& site = call_site;
+  throw Error(std::move(message),
+              site.active && site.op != nullptr ? site.op : "",
+              site.active ? site.loc : SourceLoc{},
+              scope_name(site.scope));
+}
+
+void fail_dtype(const char* expected, const char* got) {
+  fail(str("expected ", expected, " dtype, got ", got));
+}
+
+void fail_assert(const char* file, int line, const char* condition) {
+  fail(str("defect in Taper: ", condition, " is false (", file, ":", line, "); please report it"));
+}
+
+}  // namespace taper

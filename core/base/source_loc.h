@@ -1,0 +1,83 @@
+// Where the user's call stands: file, line and module scope, kept per thread while a public call runs.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace taper {
+
+// A place in the user's source. Taken by builtins, because clang 14 has no std::source_location.
+struct SourceLoc {
+  const char* file = "";
+  const char* function = "";
+  std::uint32_t line = 0;
+
+  constexpr SourceLoc() = default;
+
+  explicit constexpr SourceLoc(const char* in_file, const char* in_function, std::uint32_t at_line)
+      : file(in_file), function(in_function), line(at_line) {}
+
+  static constexpr SourceLoc current(const char* in_file = __builtin_FILE(),
+                                     const char* in_function = __builtin_FUNCTION(),
+                                     std::uint32_t at_line = __builtin_LINE()) {
+    return SourceLoc(in_file, in_function, at_line);
+  }
+
+  bool known() const { return line != 0; }
+};
+
+// "train.cpp:42 in main"; the file without its folders.
+std::string to_string(const SourceLoc& loc);
+
+// The outermost public call of this thread. Everything recorded or thrown inside inherits it.
+struct CallSite {
+  SourceLoc loc;
+  const char* op = nullptr;  // the op that is running, for error messages
+  std::uint32_t scope = 0;   // module scope, see scope_name
+  bool active = false;
+};
+
+extern thread_local constinit CallSite call_site __attribute__((tls_model("initial-exec")));
+
+// Marks a public call. The outermost one on a thread sets the line; inner ones inherit it.
+class Call {
+ public:
+  explicit Call(const SourceLoc& loc) : owner_(!call_site.active) {
+    if (owner_) {
+      call_site.loc = loc;
+      call_site.active = true;
+    }
+  }
+
+  ~Call() {
+    if (owner_) call_site.active = false;
+  }
+
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  bool owner_;
+};
+
+// Module scopes form a tree of names ("encoder.3.attn"); a scope is a small number, 0 the root.
+// Returns the child of `parent` called `name`; thread-safe, the same number for the same path.
+std::uint32_t scope_child(std::uint32_t parent, const std::string& name);
+const std::string& scope_name(std::uint32_t scope);
+
+// Enters a module scope for as long as it lives.
+class Scope {
+ public:
+  explicit Scope(const std::string& name) : Scope(scope_child(call_site.scope, name)) {}
+
+  explicit Scope(std::uint32_t scope) : kept_(call_site.scope) { call_site.scope = scope; }
+
+  ~Scope() { call_site.scope = kept_; }
+
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  std::uint32_t kept_;
+};
+
+}  // namespace taper

@@ -1,0 +1,52 @@
+// Exec: where and how one kernel runs, and the typed views that it reads and writes.
+#pragma once
+#include "taper/allocator/allocator.h"
+#include "taper/core/base/device.h"
+#include "taper/core/base/dtype.h"
+#include "taper/core/base/layout.h"
+
+namespace taper {
+
+// Memory as a kernel sees it: the address of the first element, its type, and the layout, whose
+// offset is already counted into `data`. Borrowed for the call; data is null for no operand.
+struct View {
+  void* data = nullptr;
+  const Layout* layout = nullptr;
+  DType dtype = DType::kFloat32;
+
+  TAPER_INLINE bool defined() const { return layout != nullptr; }
+
+  template <class T> TAPER_INLINE T* as() const { return static_cast<T*>(data); }
+};
+
+struct In : View {};     // read
+struct Out : View {};    // written; what was there does not matter
+struct InOut : View {};  // read and written
+
+using InList = ArrayRef<In>;
+
+// How one kernel runs. A kernel allocates nothing but scratch, which dies with the Exec.
+class Exec {
+ public:
+  explicit Exec(Device on, StreamId in = 0) : device(on), stream(in) {}
+
+  ~Exec();
+  Exec(const Exec&) = delete;
+  Exec& operator=(const Exec&) = delete;
+
+  // Uninitialised memory of the device, 512-byte aligned, good until the Exec dies.
+  void* scratch(std::size_t bytes) const;
+
+  Device device;
+  StreamId stream;
+
+ private:
+  struct Piece {
+    Block block;
+    std::size_t requested;
+  };
+
+  mutable SmallVector<Piece, 2> pieces_;
+};
+
+}  // namespace taper

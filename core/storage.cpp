@@ -1,0 +1,70 @@
+// Takes storages from allocators and gives them back; keeps the log of their writers.
+#include "taper/core/storage.h"
+
+#include "taper/core/base/error.h"
+
+namespace taper {
+namespace {
+
+std::mutex writers_mutex;  // one for all: writes in place are rare beside ops, and it is held briefly
+
+}  // namespace
+
+Ref<Storage> Storage::allocate(std::size_t bytes, Device device, StreamId stream) {
+  Ref<Storage> storage(new Storage);
+  storage->bytes_ = bytes;
+  storage->device_ = device;
+  storage->stream_ = stream;
+  if (!device.is_meta()) {
+    storage->block_ = allocator_for(device).allocate(bytes, stream);
+    storage->data_ = storage->block_.data;
+  }
+  return storage;
+}
+
+Ref<Storage> Storage::borrow(void* data, std::size_t bytes, Device device, MemoryOwner* owner) {
+  Ref<Storage> storage(new Storage);
+  storage->bytes_ = bytes;
+  storage->device_ = device;
+  storage->data_ = data;
+  storage->owner_ = owner;
+  return storage;
+}
+
+void Storage::destroy(Storage* storage) {
+  if (storage->block_.data != nullptr) {
+    allocator_for(storage->device_).free(storage->block_, storage->bytes_, storage->stream_);
+  }
+  delete storage->owner_;
+  delete storage->writers_.load(std::memory_order_acquire);
+  delete storage;
+}
+
+void Storage::note_write(const char* op) {
+  const std::lock_guard lock(writers_mutex);
+  auto* writers = writers_.load(std::memory_order_relaxed);
+  if (writers == nullptr) {
+    writers = new std::vector<Mutation>;
+    writers->reserve(kWritersKept);
+    writers_.store(writers, std::memory_order_release);
+  }
+  const Mutation mutation{version_.fetch_add(1, std::memory_order_acq_rel) + 1, op, call_site.loc};
+  if (writers->size() == kWritersKept) writers->erase(writers->begin());
+  writers->push_back(mutation);
+}
+
+std::vector<Mutation> Storage::last_writers() const {
+  const std::lock_guard lock(writers_mutex);
+  const auto* writers = writers_.load(std::memory_order_relaxed);
+  if (writers == nullptr) return {};
+  return {writers->rbegin(), writers->rend()};
+}
+
+Allocator& cuda_allocator(int index);  // cuda/: throws in a build without CUDA
+
+Allocator& allocator_for(Device device) {
+  TAPER_CHECK(!device.is_meta(), "the meta device has shapes but no memory");
+  return device.is_cpu() ? cpu_allocator() : cuda_allocator(device.index());
+}
+
+}  // namespace taper

@@ -1,0 +1,74 @@
+// Storage: the bytes under tensors, shared by all views of them, with the history of who wrote.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "taper/allocator/allocator.h"
+#include "taper/core/base/device.h"
+#include "taper/core/base/ref.h"
+#include "taper/core/base/source_loc.h"
+
+namespace taper {
+
+// Keeps foreign memory (from_blob, a mapped file) alive; destroyed with the storage.
+class MemoryOwner {
+ public:
+  virtual ~MemoryOwner() = default;
+};
+
+// One write: which op, at which line, and the version that it made.
+struct Mutation {
+  std::uint32_t version = 0;
+  const char* op = "";
+  SourceLoc loc;
+};
+
+// A counted run of bytes. Every tensor over it sees one version counter: it rises with each write
+// by an op, so that backward can tell that what it saved has changed.
+class Storage : public RefCounted {
+ public:
+  static constexpr std::size_t kWritersKept = 4;
+
+  // Memory of `device`'s allocator. On meta there is none.
+  static Ref<Storage> allocate(std::size_t bytes, Device device, StreamId stream = 0);
+  // Memory of somebody else's; `owner` is destroyed with the storage.
+  static Ref<Storage> borrow(void* data,
+                             std::size_t bytes,
+                             Device device,
+                             MemoryOwner* owner /* taken; may be null */);
+
+  void* data() const { return data_; }
+
+  std::size_t nbytes() const { return bytes_; }
+
+  Device device() const { return device_; }
+
+  std::uint32_t version() const { return version_.load(std::memory_order_acquire); }
+
+  // Counts a write and remembers its author, from the thread's call site.
+  void note_write(const char* op);
+  // The latest writes, newest first; at most kWritersKept.
+  std::vector<Mutation> last_writers() const;
+
+  static void destroy(Storage* storage);
+
+ private:
+  Storage() = default;
+  ~Storage() = default;
+
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Block block_;
+  Device device_;
+  StreamId stream_ = 0;
+  std::atomic<std::uint32_t> version_{0};
+  MemoryOwner* owner_ = nullptr;
+  std::atomic<std::vector<Mutation>*> writers_{nullptr};  // made by the first write
+};
+
+// The allocator that serves a device; throws where this build or machine has no such device.
+Allocator& allocator_for(Device device);
+
+}  // namespace taper
