@@ -62,7 +62,7 @@ TAPER_INLINE double atan2(double y, double x) {
   const bool is_steep = y_abs > x_abs;
   const double large = select(is_steep, y_abs, x_abs);
   const double small = select(is_steep, x_abs, y_abs);
-  const bool are_infinite = small == detail::kInf<double>;
+  const bool are_infinite = (small == detail::kInf<double>)&(large == detail::kInf<double>);
   const double unit = select(large > 0x1p1000, 0x1p-2, 1.0);  // so that the sum stays finite
   const double a = select(are_infinite, 1.0, small * unit);
   const double b = select(are_infinite, 1.0, large * unit);

@@ -132,6 +132,11 @@ def log_square_ratio(z):
     return (log((1 + s) / (1 - s)) - 2 * s) / s**3
 
 
+def erfinv_ratio(w):
+    x = sqrt(1 - exp(-w))
+    return erfinv(x) / x
+
+
 FITS = {
     # e^r - 1 = r + r^2 Q(r); relative to e^r - 1
     "exp_f": lambda: Fit(FLOAT, -HALF_LN2, HALF_LN2, 4, lambda r: (expm1(r) - r), lambda r: 1 / expm1(r), lambda r: r * r),
@@ -165,6 +170,9 @@ FITS = {
     # (1 + 2a) exp(a^2) erfc(a), a polynomial in (a - 4)/(a + 4)
     "erfcx_d": lambda: Fit(DOUBLE, 0, 28, 22, lambda a: (1 + 2 * a) * exp(a * a) * erfc(a),
                            lambda a: 1 / ((1 + 2 * a) * exp(a * a) * erfc(a)), one, lambda a: (a - 4) / (a + 4)),
+    # erfinv x = x P(w), w = -log(1 - x^2), to 2^-23 only: a Halley step follows. P in w - 2.5, or in sqrt(w) - 4 from 5 on
+    "erfinv_d": lambda: Fit(DOUBLE, 1e-3, 5.001, 9, erfinv_ratio, lambda w: 1 / erfinv_ratio(w), one, lambda w: w - mpf("2.5")),
+    "erfinv_tail_d": lambda: Fit(DOUBLE, 2.236, 6.07, 12, lambda v: erfinv_ratio(v * v), lambda v: 1 / erfinv_ratio(v * v), one, lambda v: v - 4),
 }
 
 CONSTANTS = {
