@@ -192,4 +192,4 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
 
 #include "taper/cuda/emulated/intrinsics.h"
-#include "taper/cuda/emulated/kernel_call.h"
+#include "taper/cuda/emulated/kernel_launch.h"

@@ -63,7 +63,7 @@ Machine::~Machine() {
   }
 }
 
-cudaError_t Machine::run(dim3 grid, dim3 block, size_t shared_bytes, const KernelCall& call) {
+cudaError_t Machine::run(dim3 grid, dim3 block, size_t shared_bytes, const KernelLaunch& call) {
   const Builtins outside = builtins;
   if (block.x != block_.x || block.y != block_.y || block.z != block_.z) lay_out(block);
   call_ = &call;
@@ -321,7 +321,7 @@ std::string Machine::who_waits() const {
   return out;
 }
 
-// --- what intrinsics.h and kernel_call.h declare ---
+// --- what intrinsics.h and kernel_launch.h declare ---
 
 void sync_threads() {
   Machine::mine().sync_threads();

@@ -31,7 +31,7 @@ class Machine {
   ~Machine();
 
   // cudaSuccess, or how the kernel died; fault() then says where and why.
-  cudaError_t run(dim3 grid, dim3 block, size_t shared_bytes, const KernelCall& call);
+  cudaError_t run(dim3 grid, dim3 block, size_t shared_bytes, const KernelLaunch& call);
 
   const std::string& fault() const { return fault_; }
 
@@ -86,7 +86,7 @@ class Machine {
   bool quitting_ = false;
 
   // The launch
-  const KernelCall* call_ = nullptr;
+  const KernelLaunch* call_ = nullptr;
   dim3 grid_, block_{0, 0, 0};
   uint64_t blocks_left_ = 0;
   std::vector<uint3> index_of_;  // threadIdx of each linear index in a block of shape block_

@@ -121,12 +121,12 @@ void drain_device(int device) {
   for (const auto& stream : streams_of(device)) drain(*stream);
 }
 
-cudaError_t launch_call(dim3 grid,
+cudaError_t put_on_stream(dim3 grid,
                         dim3 block,
                         size_t shared_bytes,
                         cudaStream_t stream_name,
                         const void* kernel,
-                        std::unique_ptr<const KernelCall> call) {
+                        std::unique_ptr<const KernelLaunch> call) {
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(stream_name, &stream)) return tell(error);
   if (stream->device != current_device()) return tell(cudaErrorInvalidResourceHandle);
@@ -140,7 +140,7 @@ cudaError_t launch_call(dim3 grid,
     if (shared_bytes > static_cast<size_t>(most)) return tell(cudaErrorInvalidValue);
   }
   return tell(submit(
-      stream, [=, call = std::shared_ptr<const KernelCall>(std::move(call))]() -> cudaError_t {
+      stream, [=, call = std::shared_ptr<const KernelLaunch>(std::move(call))]() -> cudaError_t {
         return Machine::mine().run(grid, block, shared_bytes, *call);
       }));
 }

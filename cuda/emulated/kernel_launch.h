@@ -8,16 +8,16 @@
 
 namespace taper::emulated {
 
-class KernelCall {
+class KernelLaunch {
  public:
-  virtual ~KernelCall() = default;
+  virtual ~KernelLaunch() = default;
   virtual void run_thread() const = 0;
 };
 
-template <class... Params> class TypedKernelCall final : public KernelCall {
+template <class... Params> class TypedLaunch final : public KernelLaunch {
  public:
   template <class... Args>
-  explicit TypedKernelCall(void (*kernel)(Params...), Args&&... args)
+  explicit TypedLaunch(void (*kernel)(Params...), Args&&... args)
       : kernel_(kernel), args_(std::forward<Args>(args)...) {}
 
   void run_thread() const override { std::apply(kernel_, args_); }
@@ -27,12 +27,12 @@ template <class... Params> class TypedKernelCall final : public KernelCall {
   std::tuple<Params...> args_;  // copied at the launch, as CUDA does
 };
 
-cudaError_t launch_call(dim3 grid,
+cudaError_t put_on_stream(dim3 grid,
                         dim3 block,
                         size_t shared_bytes,
                         cudaStream_t stream,
                         const void* kernel,
-                        std::unique_ptr<const KernelCall> call);
+                        std::unique_ptr<const KernelLaunch> call);
 
 template <class... Params, class... Args>
 cudaError_t launch(dim3 grid,
@@ -41,9 +41,9 @@ cudaError_t launch(dim3 grid,
                    cudaStream_t stream,
                    void (*kernel)(Params...),
                    Args&&... args) {
-  return launch_call(
+  return put_on_stream(
       grid, block, shared_bytes, stream, reinterpret_cast<const void*>(kernel),
-      std::make_unique<TypedKernelCall<Params...>>(kernel, std::forward<Args>(args)...));
+      std::make_unique<TypedLaunch<Params...>>(kernel, std::forward<Args>(args)...));
 }
 
 // The bytes that the launch asked for, the same for all threads of a block. Filled with ones (NaN,

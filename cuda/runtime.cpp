@@ -1,0 +1,63 @@
+// The current device, and the numbers of streams.
+#include "taper/cuda/runtime.h"
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "taper/cuda/check.h"
+
+namespace taper::cuda {
+namespace {
+
+struct Streams {
+  std::mutex lock;
+  std::vector<cudaStream_t> made;  // number 1 first
+};
+
+Streams& streams(int device) {
+  static auto* all = new std::deque<Streams>(static_cast<size_t>(device_count()));
+  TAPER_CHECK(device >= 0 && static_cast<size_t>(device) < all->size(),
+              "there is no device cuda:", device, "; this machine has ", all->size());
+  return (*all)[static_cast<size_t>(device)];
+}
+
+}  // namespace
+
+DeviceGuard::DeviceGuard(int device) {
+  TAPER_CUDA_CHECK(cudaGetDevice(&before_));
+  if (before_ == device) return;
+  TAPER_CUDA_CHECK(cudaSetDevice(device));
+  changed_ = true;
+}
+
+DeviceGuard::~DeviceGuard() {
+  if (changed_) cudaSetDevice(before_);
+}
+
+int device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  static_cast<void>(cudaGetLastError());
+  return 0;
+}
+
+StreamId make_stream(int device) {
+  Streams& here = streams(device);
+  const DeviceGuard guard(device);
+  cudaStream_t stream = nullptr;
+  TAPER_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const std::lock_guard lock(here.lock);
+  here.made.push_back(stream);
+  return static_cast<StreamId>(here.made.size());
+}
+
+cudaStream_t stream_of(Device device, StreamId id) {
+  if (id == 0) return nullptr;
+  Streams& here = streams(device.index());
+  const std::lock_guard lock(here.lock);
+  TAPER_CHECK(id <= here.made.size(), "there is no stream ", id, " on ", device);
+  return here.made[id - 1];
+}
+
+}  // namespace taper::cuda
