@@ -11,10 +11,6 @@
 namespace taper {
 namespace {
 
-std::string shape_of(const TensorSpec& spec) {
-  return str(spec.dtype, " ", IntArrayRef(spec.sizes), " on ", spec.device);
-}
-
 // The gradient of a root: what was given, checked, or one.
 Tensor root_gradient(const Tensor& root, const Tensor& given) {
   TAPER_CHECK(gradient_edge(root),

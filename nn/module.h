@@ -1,0 +1,258 @@
+// Module: a named tree of parameters, buffers and other modules; and the holder that users keep.
+#pragma once
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "taper/core/tensor.h"
+#include "taper/nn/ordered_dict.h"
+
+namespace taper::nn {
+
+class ModuleHolderIndicator {};
+
+// Base of all modules. Derive, register what the module owns in the constructor, write forward:
+//
+//   struct NetImpl : nn::Module {
+//     NetImpl() : fc(register_module("fc", nn::Linear(784, 10))) {}
+//     Tensor forward(const Tensor& x) { return fc(x); }
+//     nn::Linear fc;
+//   };
+//   TAPER_MODULE(Net);   // Net is a shared handle: Net net; net(x); net->parameters()
+//
+// A call through a holder names the module in errors and on the tape: "encoder.3.attn".
+class Module : public std::enable_shared_from_this<Module> {
+ public:
+  Module() = default;
+  explicit Module(std::string name) : type_name_(std::move(name)) {}
+  virtual ~Module() = default;
+  Module(const Module&) = default;  // shares parameters; clone() copies them
+  Module& operator=(const Module&) = default;
+  Module(Module&&) = default;
+  Module& operator=(Module&&) = default;
+
+  // The C++ type, "LinearImpl" as "Linear".
+  const std::string& name() const;
+
+  // --- The tree. Names are paths with dots, in the order of registration. ---------------------
+  std::vector<Tensor> parameters(bool recurse = true) const;
+  OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const;
+  std::vector<Tensor> buffers(bool recurse = true) const;
+  OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const;
+  std::vector<std::shared_ptr<Module>> children() const;
+  OrderedDict<std::string, std::shared_ptr<Module>> named_children() const;
+  std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
+  OrderedDict<std::string, std::shared_ptr<Module>> named_modules(bool include_self = true) const;
+  // Parameters, then buffers: what save() writes. The tensors are shared, not copied.
+  OrderedDict<std::string, Tensor> state_dict() const;
+  // Copies values in. A missing, unexpected or differently shaped name is an Error that lists all
+  // of them with shapes and the nearest names; nothing is changed then. strict = false ignores
+  // missing and unexpected ones.
+  void load_state_dict(const OrderedDict<std::string, Tensor>& state,
+                       bool strict = true,
+                       Loc loc = Loc::current());
+
+  // --- Modes and moves ----------------------------------------------------------------------------
+  virtual void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const { return training_; }
+  virtual void to(Device device, DType dtype, bool non_blocking = false);
+  virtual void to(DType dtype, bool non_blocking = false);
+  virtual void to(Device device, bool non_blocking = false);
+  void to(DeviceType device) { to(Device(device)); }
+  virtual void zero_grad(bool set_to_none = true);
+  void requires_grad_(bool on = true);
+
+  // Calls f(module) for this module and all below it.
+  template <class F> void apply(const F& f) {
+    f(*this);
+    for (const auto& child : children()) child->apply(f);
+  }
+
+  // A deep copy with parameters of its own; modules that can be cloned override it (Cloneable).
+  virtual std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const;
+  virtual void reset() {}
+
+  // One line for this module, as "Linear(in_features=784, out_features=10, bias=true)".
+  virtual void pretty_print(std::ostream& out) const;
+
+  template <class T> T* as() noexcept {
+    if constexpr (std::is_base_of_v<ModuleHolderIndicator, T>) {
+      return nullptr;
+    } else {
+      return dynamic_cast<T*>(this);
+    }
+  }
+
+  template <class T> const T* as() const noexcept { return dynamic_cast<const T*>(this); }
+
+  // --- Registration: for constructors -----------------------------------------------------------
+  // Names must be new, not empty and without dots. Returns what was registered.
+  Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
+  Tensor& register_buffer(std::string name, Tensor tensor);
+
+  template <class M>
+  std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
+    add_child(std::move(name), module);
+    return module;
+  }
+
+  template <class Holder>
+    requires std::is_base_of_v<ModuleHolderIndicator, Holder>
+  Holder register_module(std::string name, Holder holder) {
+    add_child(std::move(name), holder.ptr());
+    return holder;
+  }
+
+  template <class M>
+  std::shared_ptr<M> replace_module(const std::string& name, std::shared_ptr<M> module) {
+    children_[name] = module;
+    module->scope_name_ = name;
+    return module;
+  }
+
+  void unregister_module(const std::string& name);
+
+  // --- For Taper's own files --------------------------------------------------------------------
+  // The scope number of this module below the thread's present scope.
+  std::uint32_t scope_below(std::uint32_t parent) const;
+
+ private:
+  void add_child(std::string name, std::shared_ptr<Module> module);
+  void move_all(std::optional<Device> device, std::optional<DType> dtype);
+
+  OrderedDict<std::string, Tensor> parameters_, buffers_;
+  OrderedDict<std::string, std::shared_ptr<Module>> children_;
+  bool training_ = true;
+  mutable std::string type_name_;
+  std::string scope_name_;  // what the parent calls it; empty for a root
+  mutable std::uint64_t scope_cache_ = 0;  // (parent + 1) << 32 | scope
+};
+
+// Enters a module's scope, unless its own call has just done so.
+class ModuleScope {
+ public:
+  explicit ModuleScope(const Module& module);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  const Module* outer_;
+  std::uint32_t kept_;
+};
+
+std::ostream& operator<<(std::ostream& out, const Module& module);  // the tree, indented
+
+// A module that can be copied: derive class FooImpl : public Cloneable<FooImpl>, and build the
+// parameters in reset().
+template <class Derived> class Cloneable : public Module {
+ public:
+  using Module::Module;
+  void reset() override = 0;
+
+  std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override {
+    auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
+    copy->forget();
+    copy->reset();
+    copy->load_state_dict(this->state_dict());
+    copy->train(this->is_training());
+    if (device) copy->to(*device);
+    return copy;
+  }
+
+ private:
+  // Drops what the copy constructor shared, so that reset() registers anew.
+  void forget() {
+    static_cast<Module&>(*this) = Module(this->name());
+  }
+};
+
+// A shared handle to a module: what TAPER_MODULE(Foo) makes of FooImpl. Copies share the module.
+template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
+ public:
+  using ContainedType = Contained;
+
+  ModuleHolder() : impl_(std::make_shared<Contained>()) {}
+
+  ModuleHolder(std::nullptr_t) {}  // NOLINT: nn::Linear fc{nullptr}, assigned later
+
+  ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
+
+  template <class Head, class... Tail>
+    requires(!(sizeof...(Tail) == 0 &&
+               (std::is_base_of_v<ModuleHolderIndicator, std::decay_t<Head>> ||
+                std::is_convertible_v<Head, std::shared_ptr<Contained>>)))
+  explicit ModuleHolder(Head&& head, Tail&&... tail)
+      : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
+
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  Contained* operator->() const { return get(); }
+
+  Contained& operator*() const { return *get(); }
+
+  const std::shared_ptr<Contained>& ptr() const {
+    get();
+    return impl_;
+  }
+
+  Contained* get() const {
+    TAPER_CHECK(impl_ != nullptr, "an empty module holder is used; construct the module first");
+    return impl_.get();
+  }
+
+  bool is_empty() const { return impl_ == nullptr; }
+
+  // Calls forward under the caller's line and the module's scope. One overload per number of
+  // arguments, so that the line can be a default argument.
+  template <class A> decltype(auto) operator()(A&& a, Loc loc = Loc::current()) const {
+    const Call call(loc);
+    const ModuleScope scope(*get());
+    return impl_->forward(std::forward<A>(a));
+  }
+
+  template <class A, class B>
+    requires(!std::is_same_v<std::decay_t<B>, Loc>)
+  decltype(auto) operator()(A&& a, B&& b, Loc loc = Loc::current()) const {
+    const Call call(loc);
+    const ModuleScope scope(*get());
+    return impl_->forward(std::forward<A>(a), std::forward<B>(b));
+  }
+
+  template <class A, class B, class C>
+    requires(!std::is_same_v<std::decay_t<C>, Loc>)
+  decltype(auto) operator()(A&& a, B&& b, C&& c, Loc loc = Loc::current()) const {
+    const Call call(loc);
+    const ModuleScope scope(*get());
+    return impl_->forward(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
+  }
+
+  template <class A, class B, class C, class D>
+    requires(!std::is_same_v<std::decay_t<D>, Loc>)
+  decltype(auto) operator()(A&& a, B&& b, C&& c, D&& d, Loc loc = Loc::current()) const {
+    const Call call(loc);
+    const ModuleScope scope(*get());
+    return impl_->forward(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c),
+                          std::forward<D>(d));
+  }
+
+ private:
+  std::shared_ptr<Contained> impl_;
+};
+
+template <class Contained>
+std::ostream& operator<<(std::ostream& out, const ModuleHolder<Contained>& module) {
+  return out << static_cast<const Module&>(*module);
+}
+
+}  // namespace taper::nn
+
+// Defines class Name, a ModuleHolder of NameImpl.
+#define TAPER_MODULE(Name)                                              \
+  class Name : public ::taper::nn::ModuleHolder<Name##Impl> { /* NOLINT */ \
+   public:                                                              \
+    using ::taper::nn::ModuleHolder<Name##Impl>::ModuleHolder;          \
+    using Impl = Name##Impl;                                            \
+  }
