@@ -1,0 +1,156 @@
+// Random numbers as a pure function of (seed, offset, element): Philox-4x32-10 and its
+// distributions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "taper/core/math.h"
+
+// Note [Random numbers by counter]
+// Element i of a random tensor is lane i % 4 of block offset + i / 4, so it depends on (seed,
+// offset, i) alone: not on threads, vector widths, dtype or device. A generator that filled `numel`
+// elements adds blocks_for(numel) to its offset, whatever the distribution. A block is one call of
+// Philox-4x32-10 (Salmon, Moraes, Dror, Shaw 2011) with the seed as key and the counter {block low,
+// block high, stream, 0}. What needs 64 bits of an element takes the high word from stream 0 and
+// the low word from stream 1: so a float32 and a float64 tensor of one seed hold the same numbers,
+// up to rounding.
+namespace taper::philox {
+
+inline constexpr uint64_t kLanes = 4;
+
+// What a call that draws `numel` elements adds to the offset.
+TAPER_INLINE constexpr uint64_t blocks_for(uint64_t numel) {
+  return (numel + kLanes - 1) / kLanes;
+}
+
+inline namespace TAPER_ISA {
+
+struct Words {
+  uint32_t lane[kLanes];
+};
+
+namespace detail {
+
+TAPER_INLINE uint32_t multiply_high(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>((uint64_t{a} * b) >> 32);
+}
+
+}  // namespace detail
+
+// The cipher itself: ten rounds, the key bumped between them.
+TAPER_INLINE Words philox4x32(Words counter, uint64_t key) {
+  uint32_t k0 = static_cast<uint32_t>(key);
+  uint32_t k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    // The two halves of each product apart: so the loop over blocks keeps 32-bit lanes.
+    const uint32_t low0 = 0xD2511F53u * counter.lane[0];
+    const uint32_t low1 = 0xCD9E8D57u * counter.lane[2];
+    const uint32_t high0 = detail::multiply_high(0xD2511F53u, counter.lane[0]);
+    const uint32_t high1 = detail::multiply_high(0xCD9E8D57u, counter.lane[2]);
+    counter = {{high1 ^ counter.lane[1] ^ k0, low1, high0 ^ counter.lane[3] ^ k1, low0}};
+    k0 += 0x9E3779B9u;  // the golden ratio
+    k1 += 0xBB67AE85u;  // sqrt(3) - 1
+  }
+  return counter;
+}
+
+TAPER_INLINE Words block(uint64_t seed, uint64_t index, uint32_t stream) {
+  return philox4x32({{static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), stream, 0}},
+                    seed);
+}
+
+// --- from words to numbers
+// -------------------------------------------------------------------------
+
+namespace detail {
+
+// Exact, and free of the conversion from unsigned that AVX2 lacks: the word goes into the low bits
+// of 2^52.
+TAPER_INLINE double to_double(uint32_t word) {
+  return bit_cast<double>(0x4330000000000000u | uint64_t{word}) - 0x1p52;
+}
+
+}  // namespace detail
+
+// [0, 1): multiples of 2^-24 in float, of 2^-53 in double; `low` counts in double only.
+template <math::Real T> TAPER_INLINE T uniform(uint32_t high, uint32_t low) {
+  if constexpr (sizeof(T) == 4) {
+    return static_cast<float>(static_cast<int32_t>(high >> 8)) * 0x1p-24f;
+  } else {
+    return detail::to_double(high) * 0x1p-32 + detail::to_double(low >> 11) * 0x1p-53;
+  }
+}
+
+// [from, to) out of [0, 1): what rounds up to `to` starts again at `from`.
+template <math::Real T> TAPER_INLINE T uniform_between(T unit, T from, T to) {
+  const T value = math::fma(unit, to - from, from);
+  return math::detail::select(value < to, value, from);
+}
+
+// True with probability p, in steps of 2^-32; never for p <= 0, always for p >= 1.
+TAPER_INLINE bool bernoulli(uint32_t high, double p) {
+  return detail::to_double(high) * 0x1p-32 < p;
+}
+
+// [0, n) for n > 0, each with a probability within 2^-64 of 1/n (the multiply of Lemire 2019).
+TAPER_INLINE uint64_t below(uint32_t high, uint32_t low, uint64_t n) {
+  __extension__ using uint128_t = unsigned __int128;
+  const uint64_t bits = (uint64_t{high} << 32) | low;
+  return static_cast<uint64_t>((uint128_t{bits} * n) >> 64);
+}
+
+template <math::Real T> struct NormalPair {
+  T first;
+  T second;
+};
+
+// Two standard normals (Box and Muller 1958) from two words (of 64 bits in double), the radius and
+// the angle. None is farther out than 6.66 in float, 8.57 in double.
+template <math::Real T>
+TAPER_INLINE NormalPair<T> normal_pair(uint32_t radius_high,
+                                       uint32_t radius_low,
+                                       uint32_t angle_high,
+                                       uint32_t angle_low) {
+  T unit;  // (0, 1]
+  T turn;  // [-1/2, 1/2]
+  if constexpr (sizeof(T) == 4) {
+    unit = static_cast<float>((detail::to_double(radius_high) + 1.0) * 0x1p-32);
+    turn = static_cast<float>(static_cast<int32_t>(angle_high)) * 0x1p-32f;
+  } else {
+    unit = uniform<double>(radius_high, radius_low) + 0x1p-53;
+    turn = uniform<double>(angle_high ^ 0x80000000u, angle_low) - 0.5;
+  }
+  const T radius = math::sqrt(T(-2) * math::log(unit));
+  const T angle = turn * T(0x1.921fb54442d18p+2);  // 2 pi
+  return {radius * math::cos_bounded(angle), radius * math::sin_bounded(angle)};
+}
+
+// --- a block at a time: elements 4 * (index - offset) and the three after it
+// -------------------------
+
+template <math::Real T> struct Four { T lane[kLanes]; };
+
+// The low words of a block; a float does not look at them.
+template <math::Real T> TAPER_INLINE Words low_block(uint64_t seed, uint64_t index) {
+  if constexpr (sizeof(T) == 4) return {};
+  return block(seed, index, 1);
+}
+
+template <math::Real T> TAPER_INLINE Four<T> uniform_block(uint64_t seed, uint64_t index) {
+  const Words high = block(seed, index, 0);
+  const Words low = low_block<T>(seed, index);
+  return {{uniform<T>(high.lane[0], low.lane[0]), uniform<T>(high.lane[1], low.lane[1]),
+           uniform<T>(high.lane[2], low.lane[2]), uniform<T>(high.lane[3], low.lane[3])}};
+}
+
+template <math::Real T> TAPER_INLINE Four<T> normal_block(uint64_t seed, uint64_t index) {
+  const Words high = block(seed, index, 0);
+  const Words low = low_block<T>(seed, index);
+  const NormalPair<T> a = normal_pair<T>(high.lane[0], low.lane[0], high.lane[2], low.lane[2]);
+  const NormalPair<T> b = normal_pair<T>(high.lane[1], low.lane[1], high.lane[3], low.lane[3]);
+  return {{a.first, b.first, a.second, b.second}};
+}
+
+}  // namespace TAPER_ISA
+}  // namespace taper::philox
