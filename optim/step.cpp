@@ -1,0 +1,148 @@
+// One step of SGD and Adam: all parameters of a group on one device and dtype in one kernel call.
+#include "taper/autograd/grad_mode.h"
+#include "taper/core/kernels.h"
+#include "taper/optim/optimizer.h"
+
+namespace taper::optim {
+namespace {
+
+// A parameter that takes part in this step.
+struct Work {
+  std::size_t index;  // of its state
+  Tensor param, grad;
+};
+
+void check_gradient(const Tensor& p) {
+  TAPER_CHECK(p.grad().sizes() == p.sizes() && p.grad().dtype() == p.dtype() &&
+                  p.grad().device() == p.device(),
+              "a parameter is ", p.dtype(), " ", p.sizes(), " on ", p.device(),
+              ", its gradient ", p.grad().dtype(), " ", p.grad().sizes(), " on ",
+              p.grad().device());
+}
+
+// Calls run(works) for each run of neighbours that share a device.
+template <class Run> void for_each_device(const std::vector<Work>& works, Run run) {
+  for (std::size_t begin = 0; begin < works.size();) {
+    std::size_t end = begin + 1;
+    while (end < works.size() && works[end].param.device() == works[begin].param.device()) ++end;
+    run(ArrayRef<Work>(works.data() + begin, end - begin));
+    begin = end;
+  }
+}
+
+std::vector<Work> works_of(const OptimizerParamGroup& group, std::size_t first_index) {
+  std::vector<Work> works;
+  works.reserve(group.params().size());
+  for (std::size_t i = 0; i < group.params().size(); ++i) {
+    const Tensor& p = group.params()[i];
+    if (!p.grad().defined()) continue;
+    check_gradient(p);
+    works.push_back({first_index + i, p, p.grad()});
+  }
+  return works;
+}
+
+// The line of the step, its name in errors, and no recording.
+class Step {
+ public:
+  Step(const char* name, Loc loc) : call_(loc), name_(name), kept_(call_site.op) {
+    call_site.op = name;
+  }
+
+  ~Step() { call_site.op = kept_; }
+
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  void wrote(ArrayRef<Work> works) const {
+    for (const Work& w : works) w.param.storage()->note_write(name_);
+  }
+
+ private:
+  Call call_;
+  NoGradGuard no_grad_;
+  const char* name_;
+  const char* kept_;
+};
+
+}  // namespace
+
+SGD::SGD(std::vector<OptimizerParamGroup> groups, SGDOptions defaults)
+    : Optimizer(std::move(groups), defaults.clone()) {
+  TAPER_CHECK(defaults.lr() >= 0 && defaults.momentum() >= 0 && defaults.weight_decay() >= 0,
+              "SGD: lr, momentum and weight_decay must not be negative");
+  TAPER_CHECK(!defaults.nesterov() || (defaults.momentum() > 0 && defaults.dampening() == 0),
+              "SGD: nesterov needs a momentum and no dampening");
+}
+
+void SGD::step(Loc loc) {
+  const Step step("SGD", loc);
+  std::size_t first_index = 0;
+  for (const OptimizerParamGroup& group : param_groups()) {
+    const auto& o = static_cast<const SGDOptions&>(group.options());
+    const SgdHyper hyper{o.lr(), o.momentum(), o.dampening(), o.weight_decay(), o.nesterov()};
+    for_each_device(works_of(group, first_index), [&](ArrayRef<Work> works) {
+      std::vector<SgdParam> params;
+      params.reserve(works.size());
+      for (const Work& w : works) {
+        State& s = state_of(w.index);
+        SgdParam p;
+        p.param = w.param.as<InOut>();
+        p.grad = w.grad.as<In>();
+        p.first = s.step++ == 0;
+        if (hyper.momentum != 0) p.momentum_buffer = state_tensor(s, 0, w.param).as<InOut>();
+        params.push_back(p);
+      }
+      const Device device = works[0].param.device();
+      kernels_for(device).sgd(Exec(device), params, hyper);
+      step.wrote(works);
+    });
+    first_index += group.params().size();
+  }
+}
+
+Adam::Adam(std::vector<OptimizerParamGroup> groups, AdamOptions defaults)
+    : Adam(std::move(groups), std::make_unique<AdamOptions>(defaults), false) {}
+
+Adam::Adam(std::vector<OptimizerParamGroup> groups,
+           std::unique_ptr<OptimizerOptions> defaults,
+           bool decoupled)
+    : Optimizer(std::move(groups), std::move(defaults)), decoupled_(decoupled) {
+  const auto& o = static_cast<const AdamOptions&>(this->defaults());
+  const auto [beta1, beta2] = o.betas();
+  TAPER_CHECK(o.lr() >= 0 && o.eps() >= 0 && o.weight_decay() >= 0,
+              "Adam: lr, eps and weight_decay must not be negative");
+  TAPER_CHECK(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1,
+              "Adam: betas must lie in [0, 1), got ", beta1, " and ", beta2);
+}
+
+void Adam::step(Loc loc) {
+  const Step step(decoupled_ ? "AdamW" : "Adam", loc);
+  std::size_t first_index = 0;
+  for (const OptimizerParamGroup& group : param_groups()) {
+    const auto& o = static_cast<const AdamOptions&>(group.options());
+    const auto [beta1, beta2] = o.betas();
+    const AdamHyper hyper{o.lr(), beta1, beta2, o.eps(), o.weight_decay(), decoupled_};
+    for_each_device(works_of(group, first_index), [&](ArrayRef<Work> works) {
+      std::vector<AdamParam> params;
+      params.reserve(works.size());
+      for (const Work& w : works) {
+        State& s = state_of(w.index);
+        AdamParam p;
+        p.param = w.param.as<InOut>();
+        p.grad = w.grad.as<In>();
+        p.exp_avg = state_tensor(s, 0, w.param).as<InOut>();
+        p.exp_avg_sq = state_tensor(s, 1, w.param).as<InOut>();
+        if (o.amsgrad()) p.max_exp_avg_sq = state_tensor(s, 2, w.param).as<InOut>();
+        p.step = ++s.step;
+        params.push_back(p);
+      }
+      const Device device = works[0].param.device();
+      kernels_for(device).adam(Exec(device), params, hyper);
+      step.wrote(works);
+    });
+    first_index += group.params().size();
+  }
+}
+
+}  // namespace taper::optim
