@@ -1,0 +1,433 @@
+// Matrix products of every dtype: the same bits on every instruction set and thread count.
+#include "taper/cpu/gemm_blas.h"
+#include "taper/cpu/gemm_pack.h"
+#include "taper/cpu/kernels.h"
+#include "taper/cpu/parallel.h"
+
+// Note [One chain of fmas]
+// Every element of C starts as the bias, or zero, and is then one fma for each k, in order. Tiles,
+// panels, threads and K-blocks (which leave C in memory and go on from there) do not change that
+// chain, so that the bits depend on the operands alone. 16-bit types convert to f32 when they are
+// packed, and round once at the end.
+namespace taper::cpu {
+inline namespace TAPER_ISA {
+namespace {
+
+constexpr Index kDepth = 256;           // k of one block: a panel of B stays in the first cache
+constexpr Index kBlockRows = 96;        // rows of one task; a multiple of every kTileRows
+constexpr Index kChunkRows = 2304;      // rows of A that are packed at a time
+constexpr Index kChunkCols = 2048;      // columns of B that are packed at a time
+constexpr Index kRowChunk = 512;        // columns that multiply_row keeps in the first cache
+constexpr Index kSmall = 64 * 64 * 64;  // multiply-adds that are not worth a second thread
+
+// A batch of matrices: element (i, j) of one is data[i * row + j * col], the next is `batch` on.
+template <class E> struct Matrix {
+  E* data;
+  Index batch, row, col;
+
+  TAPER_INLINE E* at(Index i, Index j) const { return data + i * row + j * col; }
+
+  TAPER_INLINE Matrix transposed() const { return {data, batch, col, row}; }
+
+  TAPER_INLINE Matrix moved(Index offset) const {
+    return {data == nullptr ? data : data + offset, batch, row, col};
+  }
+};
+
+// c (m, n) = a (m, k) b (k, n) + bias (m, n); bias.data may be null.
+template <class E> struct Product {
+  Index m, n, k;
+  Matrix<const E> a, b, bias;
+  Matrix<E> c;
+
+  TAPER_INLINE Product transposed() const {
+    return {n, m, k, b.transposed(), a.transposed(), bias.transposed(), c.transposed()};
+  }
+
+  TAPER_INLINE Product columns(Index begin, Index end) const {
+    return {m,
+            end - begin,
+            k,
+            a,
+            b.moved(begin * b.col),
+            bias.moved(begin * bias.col),
+            c.moved(begin * c.col)};
+  }
+
+  TAPER_INLINE Product of_batch(Index i) const {
+    return {m,
+            n,
+            k,
+            a.moved(i * a.batch),
+            b.moved(i * b.batch),
+            bias.moved(i * bias.batch),
+            c.moved(i * c.batch)};
+  }
+};
+
+// What an element type is summed in. Unsigned, so that overflow wraps.
+template <class E> struct AccumulatorOf : std::type_identity<E> {};
+template <> struct AccumulatorOf<Half> : std::type_identity<float> {};
+template <> struct AccumulatorOf<BFloat16> : std::type_identity<float> {};
+template <> struct AccumulatorOf<std::int64_t> : std::type_identity<std::uint64_t> {};
+template <> struct AccumulatorOf<std::int32_t> : std::type_identity<std::uint32_t> {};
+template <> struct AccumulatorOf<std::uint8_t> : std::type_identity<std::uint32_t> {};
+template <class E> using Accumulator = typename AccumulatorOf<E>::type;
+
+template <class T> TAPER_INLINE T multiply_add(T a, T b, T c) {
+  if constexpr (std::is_same_v<T, bool>) return c || (a && b);
+  else if constexpr (std::is_floating_point_v<T>) return math::fma(a, b, c);
+  else return a * b + c;
+}
+
+// The start of the chains of c (rows, cols), which lies ldc apart: the bias at (i, j), or zero.
+template <class E, class T>
+void start_tile(const Product<E>& p, Index i, Index rows, Index j, Index cols, T* c, Index ldc) {
+  for (Index r = 0; r < rows; ++r) {
+    T* to = c + r * ldc;
+    if (p.bias.data == nullptr) {
+      for (Index s = 0; s < cols; ++s) to[s] = T(0);
+      continue;
+    }
+    const E* from = p.bias.at(i + r, j);
+    for (Index s = 0; s < cols; ++s) to[s] = static_cast<T>(from[s * p.bias.col]);
+  }
+}
+
+template <class E, class T>
+void finish_tile(
+    const Product<E>& p, Index i, Index rows, Index j, Index cols, const T* c, Index ldc) {
+  for (Index r = 0; r < rows; ++r) {
+    const T* from = c + r * ldc;
+    E* to = p.c.at(i + r, j);
+    if (p.c.col == 1) {
+      for (Index s = 0; s < cols; ++s) to[s] = static_cast<E>(from[s]);
+    } else {
+      for (Index s = 0; s < cols; ++s) to[s * p.c.col] = static_cast<E>(from[s]);
+    }
+  }
+}
+
+// Row i of C by whole rows of B: for one or two rows, where packing B would cost more than it
+// saves, and for integers. Reads B once for each row, and A once.
+template <class E> void multiply_row(const Product<E>& p, Index i) {
+  using T = Accumulator<E>;
+  T sum[kRowChunk];
+  for (Index j = 0; j < p.n; j += kRowChunk) {
+    const Index cols = p.n - j < kRowChunk ? p.n - j : kRowChunk;
+    start_tile(p, i, 1, j, cols, sum, kRowChunk);
+    Index k = 0;
+    for (; p.b.col == 1 && k + 4 <= p.k; k += 4) {
+      T left[4];
+      for (int q = 0; q < 4; ++q) left[q] = static_cast<T>(*p.a.at(i, k + q));
+      const E* b0 = p.b.at(k, j);
+      const E *b1 = b0 + p.b.row, *b2 = b1 + p.b.row, *b3 = b2 + p.b.row;
+      for (Index s = 0; s < cols; ++s) {
+        T x = multiply_add(left[0], static_cast<T>(b0[s]), sum[s]);
+        x = multiply_add(left[1], static_cast<T>(b1[s]), x);
+        x = multiply_add(left[2], static_cast<T>(b2[s]), x);
+        sum[s] = multiply_add(left[3], static_cast<T>(b3[s]), x);
+      }
+    }
+    for (; k < p.k; ++k) {
+      const T left = static_cast<T>(*p.a.at(i, k));
+      const E* right = p.b.at(k, j);
+      for (Index s = 0; s < cols; ++s) {
+        sum[s] = multiply_add(left, static_cast<T>(right[s * p.b.col]), sum[s]);
+      }
+    }
+    finish_tile(p, i, 1, j, cols, sum, kRowChunk);
+  }
+}
+
+// Columns [j, j + cols) of C, at most one tile wide; one thread, no memory but the stack's. Reads
+// A in place, and B too where few rows would not repay packing it.
+template <class E> void multiply_sliver(const Product<E>& p, Index j, Index cols) {
+  using T = Accumulator<E>;
+  constexpr bool kSame = std::is_same_v<E, T>;
+  constexpr Index kCols = kTileCols<T>;
+  alignas(64) T right[std::size_t{kDepth * kCols}];
+  alignas(64) T tile[std::size_t{kBlockRows * kCols}];
+  alignas(64) T left[kSame ? 1 : kTileRows * kDepth];
+  const bool narrow = cols <= kLanes<T>;
+  const bool whole = cols == kCols || cols == kLanes<T>;
+  const bool in_place = kSame && whole && p.c.col == 1;
+  const bool keep =
+      kSame && whole && p.b.col == 1 && (p.m <= 2 * kTileRows || p.b.row <= 2 * kCols);
+  for (Index i0 = 0; i0 < p.m; i0 += kBlockRows) {
+    const Index rows = p.m - i0 < kBlockRows ? p.m - i0 : kBlockRows;
+    T* c = tile;
+    Index ldc = kCols;
+    if constexpr (kSame) {
+      if (in_place) c = p.c.at(i0, j), ldc = p.c.row;
+    }
+    const bool biased = p.bias.data != nullptr || p.k == 0;
+    if (biased) start_tile(p, i0, rows, j, cols, c, ldc);
+    for (Index k = 0; k < p.k; k += kDepth) {
+      const Index depth = p.k - k < kDepth ? p.k - k : kDepth;
+      const T* b = right;
+      Index ldb = kCols;
+      if constexpr (kSame) {
+        if (keep) b = p.b.at(k, j), ldb = p.b.row;
+      }
+      if (b == right) pack_panel<kCols>(right, p.b.at(k, j), p.b.col, p.b.row, cols, depth);
+      for (Index i = 0; i < rows; i += kTileRows) {
+        const Index height = rows - i < kTileRows ? rows - i : kTileRows;
+        TileLeft<T> a{left, 1, kTileRows};
+        if constexpr (kSame) a = {p.a.at(i0 + i, k), p.a.row, p.a.col};
+        else pack_panel<kTileRows>(left, p.a.at(i0 + i, k), p.a.row, p.a.col, height, depth);
+        const auto multiply = narrow ? multiply_rows<T, 1> : multiply_rows<T, kTileVectors>;
+        multiply(height, depth, a, b, ldb, c + i * ldc, ldc, biased || k > 0);
+      }
+    }
+    if (!in_place) finish_tile(p, i0, rows, j, cols, c, ldc);
+  }
+}
+
+// All of C on one thread.
+template <class E> void multiply_alone(const Product<E>& p) {
+  if constexpr (std::is_floating_point_v<Accumulator<E>>) {
+    if (p.m > 2 || p.b.col != 1) {
+      constexpr Index kCols = kTileCols<Accumulator<E>>;
+      for (Index j = 0; j < p.n; j += kCols) {
+        multiply_sliver(p, j, p.n - j < kCols ? p.n - j : kCols);
+      }
+      return;
+    }
+  }
+  for (Index i = 0; i < p.m; ++i) multiply_row(p, i);
+}
+
+// The way for large products: chunks of A and B are packed by all threads, then multiplied tile by
+// tile. Scratch: at most kChunkRows + kChunkCols panels of kDepth, and a chunk of C when C itself
+// cannot hold the sums (16-bit types, or no dim without gaps).
+template <class E> class PackedProduct {
+ public:
+  PackedProduct(const Exec& exec, const Product<E>& p) : p_(p) {
+    const Index rows = padded(p.m < kChunkRows ? p.m : kChunkRows, kTileRows);
+    const Index cols = padded(p.n < kChunkCols ? p.n : kChunkCols, kCols);
+    const Index depth = p.k < kDepth ? p.k : kDepth;
+    staged_ = !std::is_same_v<E, T> || p.c.col != 1;
+    if (!in_place_a()) a_ = scratch(exec, rows * depth);
+    b_ = scratch(exec, cols * depth);
+    if (staged_) stage_ = scratch(exec, rows * cols);
+  }
+
+  void run() {
+    for (m0_ = 0; m0_ < p_.m; m0_ += kChunkRows) {
+      m1_ = m0_ + kChunkRows < p_.m ? m0_ + kChunkRows : p_.m;
+      for (n0_ = 0; n0_ < p_.n; n0_ += kChunkCols) {
+        n1_ = n0_ + kChunkCols < p_.n ? n0_ + kChunkCols : p_.n;
+        ld_stage_ = padded(n1_ - n0_, kCols);
+        for (k0_ = 0; k0_ < p_.k; k0_ += kDepth) {
+          depth_ = p_.k - k0_ < kDepth ? p_.k - k0_ : kDepth;
+          pack();
+          multiply();
+        }
+      }
+    }
+  }
+
+ private:
+  using T = Accumulator<E>;
+  static constexpr Index kCols = kTileCols<T>;
+
+  static Index padded(Index n, Index unit) { return (n + unit - 1) / unit * unit; }
+
+  static T* scratch(const Exec& exec, Index n) {
+    return static_cast<T*>(exec.scratch(static_cast<std::size_t>(n) * sizeof(T)));
+  }
+
+  // With few columns each element of A is used too rarely to repay packing it.
+  bool in_place_a() const { return std::is_same_v<E, T> && p_.a.col == 1 && p_.n <= 8 * kCols; }
+
+  void pack() {
+    const bool packs_a = a_ != nullptr && (n0_ == 0 || p_.k > kDepth);
+    const Index panels_a = packs_a ? padded(m1_ - m0_, kTileRows) / kTileRows : 0;
+    const Index panels_b = padded(n1_ - n0_, kCols) / kCols;
+    parallel_for(panels_a + panels_b, 1 + kGrain / (8 * kDepth), [&](Index begin, Index end) {
+      for (Index panel = begin; panel < end; ++panel) {
+        if (panel < panels_a) {
+          const Index i = m0_ + panel * kTileRows;
+          pack_panel<kTileRows>(a_ + panel * kTileRows * depth_, p_.a.at(i, k0_), p_.a.row,
+                                p_.a.col, p_.m - i < kTileRows ? p_.m - i : kTileRows, depth_);
+        } else {
+          const Index j = n0_ + (panel - panels_a) * kCols;
+          pack_panel<kCols>(b_ + (panel - panels_a) * kCols * depth_, p_.b.at(k0_, j), p_.b.col,
+                            p_.b.row, p_.n - j < kCols ? p_.n - j : kCols, depth_);
+        }
+      }
+    });
+  }
+
+  // Tasks of kBlockRows rows (a block of A for the second cache) by up to 16 panels of B.
+  void multiply() {
+    const Index tall = padded(m1_ - m0_, kBlockRows) / kBlockRows;
+    const Index panels = padded(n1_ - n0_, kCols) / kCols;
+    const Index width = tall * panels >= 16 * 8 ? 16 : 1 + (tall * panels - 1) / 16;
+    const Index wide = padded(panels, width) / width;
+    parallel_for(tall * wide, 1, [&](Index begin, Index end) {
+      for (Index task = begin; task < end; ++task) {
+        const Index i = m0_ + task / wide * kBlockRows;
+        const Index j = n0_ + task % wide * width * kCols;
+        multiply_block(i, m1_ - i < kBlockRows ? m1_ - i : kBlockRows, j,
+                       n1_ - j < width * kCols ? n1_ - j : width * kCols);
+      }
+    });
+  }
+
+  void multiply_block(Index i0, Index rows, Index j0, Index cols) {
+    for (Index j = j0; j < j0 + cols; j += kCols) {
+      for (Index i = i0; i < i0 + rows; i += kTileRows) {
+        multiply_tile_at(i, p_.m - i < kTileRows ? p_.m - i : kTileRows, j,
+                         p_.n - j < kCols ? p_.n - j : kCols);
+      }
+    }
+    if (staged_ && k0_ + depth_ == p_.k) {
+      finish_tile(p_, i0, rows, j0, cols, stage_ + (i0 - m0_) * ld_stage_ + (j0 - n0_), ld_stage_);
+    }
+  }
+
+  void multiply_tile_at(Index i, Index rows, Index j, Index cols) {
+    alignas(64) T edge[std::size_t{kTileRows * kCols}];
+    T* c = edge;
+    Index ldc = kCols;
+    if (staged_) {
+      c = stage_ + (i - m0_) * ld_stage_ + (j - n0_);
+      ldc = ld_stage_;
+    } else if constexpr (std::is_same_v<E, T>) {
+      if (rows == kTileRows && cols == kCols) {
+        c = p_.c.at(i, j);
+        ldc = p_.c.row;
+      } else if (k0_ > 0) {
+        for (Index r = 0; r < rows; ++r) {
+          for (Index s = 0; s < cols; ++s) edge[r * kCols + s] = *p_.c.at(i + r, j + s);
+        }
+      }
+    }
+    // The tile below comes next; its sums would be waited for.
+    for (Index r = kTileRows; r < 2 * kTileRows; ++r) __builtin_prefetch(c + r * ldc, 1);
+    const bool biased = p_.bias.data != nullptr;
+    if (biased && k0_ == 0) start_tile(p_, i, rows, j, cols, c, ldc);
+    const T* b = b_ + (j - n0_) * depth_;
+    if (a_ != nullptr) {
+      multiply_panels(depth_, a_ + (i - m0_) * depth_, b, c, ldc, biased || k0_ > 0);
+    } else if constexpr (std::is_same_v<E, T>) {
+      const TileLeft<T> left{p_.a.at(i, k0_), p_.a.row, p_.a.col};
+      multiply_rows<T, kTileVectors>(rows, depth_, left, b, kCols, c, ldc, biased || k0_ > 0);
+    }
+    if (c == edge) finish_tile(p_, i, rows, j, cols, edge, kCols);
+  }
+
+  const Product<E>& p_;
+  T *a_ = nullptr, *b_ = nullptr, *stage_ = nullptr;
+  bool staged_;
+  Index m0_ = 0, m1_ = 0, n0_ = 0, n1_ = 0, k0_ = 0, depth_ = 0, ld_stage_ = 0;
+};
+
+// True when OpenBLAS was asked for and took the product.
+template <class E> bool multiply_by_blas(const Product<E>& p) {
+  if constexpr (std::is_floating_point_v<E>) {
+    const auto fits = [](const auto& x, Index rows, Index cols) {
+      return (x.col == 1 && x.row >= cols) || (x.row == 1 && x.col >= rows);
+    };
+    if (!blas_selected() || p.k == 0 || p.c.col != 1 || p.c.row < p.n) return false;
+    if (!fits(p.a, p.m, p.k) || !fits(p.b, p.k, p.n)) return false;
+    const auto matrix = [](const auto& x, Index cols) {
+      const bool row_major = x.col == 1 && x.row >= cols;
+      return BlasMatrix<const E>{x.data, row_major ? x.row : x.col, !row_major};
+    };
+    start_tile(p, 0, p.m, 0, p.n, p.c.data, p.c.row);
+    return blas_multiply(p.m, p.n, p.k, matrix(p.a, p.k), matrix(p.b, p.n),
+                         BlasMatrix<E>{p.c.data, p.c.row, false});
+  }
+  return false;
+}
+
+template <class E> void multiply(const Exec& exec, const Product<E>& p) {
+  if (multiply_by_blas(p)) return;
+  const Index work = p.m * p.k;  // for each column
+  if (p.k == 0 || work * p.n <= kSmall) return multiply_alone(p);
+  if constexpr (std::is_floating_point_v<Accumulator<E>>) {
+    if (p.m > kBlockRows) return PackedProduct<E>(exec, p).run();
+    const Index unit = p.m <= 2 ? kRowChunk : kTileCols<Accumulator<E>>;
+    const Index units = (p.n + unit - 1) / unit;
+    parallel_for(units, 1 + kSmall / (4 * work * unit), [&](Index begin, Index end) {
+      multiply_alone(p.columns(begin * unit, end * unit < p.n ? end * unit : p.n));
+    });
+  } else {
+    parallel_for(p.m, 1 + kSmall / (1 + p.k * p.n), [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) multiply_row(p, i);
+    });
+  }
+}
+
+// The view as a batch of matrices of `sizes`; what it lacks of them has stride 0.
+template <class E> Matrix<E> matrix_of(const View& view, const std::int64_t* sizes) {
+  if (!view.defined()) return {nullptr, 0, 0, 0};
+  const Layout& layout = *view.layout;
+  Index stride[3] = {};
+  for (int d = 0; d < 3; ++d) {
+    const int own = d + layout.ndim - 3;
+    if (own >= 0 && layout.sizes[own] == sizes[d]) stride[d] = layout.strides[own];
+  }
+  return {view.as<E>(), stride[0], stride[1], stride[2]};
+}
+
+// Makes one tall product of a batch that shares b, where the rows of a and c go on from one matrix
+// to the next at the same step. True when it did.
+template <class E> bool merge_batch(Product<E>& p, Index batch) {
+  const auto merges = [&](Index& row, Index step) {
+    if (p.m == 1) row = step;
+    return step == p.m * row;
+  };
+  if (p.b.batch != 0) return false;
+  if (!merges(p.a.row, p.a.batch) || !merges(p.c.row, p.c.batch)) return false;
+  if (!merges(p.bias.row, p.bias.batch)) return false;
+  p.m *= batch;
+  return true;
+}
+
+// Turns the product so that C has rows without gaps, where it can; a column becomes a row.
+template <class E> void turn(Product<E>& p) {
+  if (p.n == 1 || (p.m > 1 && p.c.col != 1 && p.c.row == 1)) p = p.transposed();
+  if (p.n == 1) p.c.col = 1;
+}
+
+template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In bias) {
+  const std::int64_t* sizes = out.layout->sizes;
+  const Index m = sizes[1], n = sizes[2], k = a.layout->sizes[2];
+  const std::int64_t sizes_a[] = {sizes[0], m, k}, sizes_b[] = {sizes[0], k, n};
+  Index batch = sizes[0];
+  Product<E> p{m,
+               n,
+               k,
+               matrix_of<const E>(a, sizes_a),
+               matrix_of<const E>(b, sizes_b),
+               matrix_of<const E>(bias, sizes),
+               matrix_of<E>(out, sizes)};
+  if (batch > 1 && merge_batch(p, batch)) batch = 1;
+  turn(p);
+  const Index work = p.m * p.n * p.k;
+  if (batch > 1 && work <= 8 * kSmall && !blas_selected()) {
+    parallel_for(batch, 1 + kSmall / (4 * (work + 64)), [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) multiply_alone(p.of_batch(i));
+    });
+  } else {
+    for (Index i = 0; i < batch; ++i) multiply(exec, p.of_batch(i));
+  }
+}
+
+}  // namespace
+
+// Bytes: each operand once, when they fit the caches. Flops: 2 B M N K.
+void matmul(const Exec& exec, Out out, In a, In b, In bias) {
+  TAPER_ASSERT(out.layout->ndim == 3 && a.layout->ndim == 3 && b.layout->ndim == 3);
+  if (out.layout->numel() == 0) return;
+  visit_dtype(out.dtype, [&](auto type) {
+    multiply_batch<typename decltype(type)::type>(exec, out, a, b, bias);
+  });
+}
+
+}  // namespace TAPER_ISA
+}  // namespace taper::cpu

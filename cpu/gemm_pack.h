@@ -1,0 +1,62 @@
+// Packing for the matrix product: strided pieces of a matrix become panels that one tile reads in
+// order.
+#pragma once
+#include "taper/cpu/gemm_micro.h"
+
+namespace taper::cpu {
+inline namespace TAPER_ISA {
+
+// Turns 4 x 4 elements: the rows of `in`, `step` apart, become columns. E converts to T.
+template <class E, class T>
+TAPER_INLINE void transpose4(T* out, Index out_step, const E* in, Index step) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  typedef T Loose __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
+  typedef decltype(Four{} < Four{}) Mask;
+  Four row[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const E* p = in + i * step;
+    if constexpr (std::is_same_v<E, T>) row[i] = *reinterpret_cast<const Loose*>(p);
+    else row[i] = Four{T(p[0]), T(p[1]), T(p[2]), T(p[3])};
+  }
+  const Four low01 = __builtin_shuffle(row[0], row[1], Mask{0, 4, 1, 5});
+  const Four high01 = __builtin_shuffle(row[0], row[1], Mask{2, 6, 3, 7});
+  const Four low23 = __builtin_shuffle(row[2], row[3], Mask{0, 4, 1, 5});
+  const Four high23 = __builtin_shuffle(row[2], row[3], Mask{2, 6, 3, 7});
+  const Mask front{0, 1, 4, 5}, back{2, 3, 6, 7};
+  *reinterpret_cast<Loose*>(out) = __builtin_shuffle(low01, low23, front);
+  *reinterpret_cast<Loose*>(out + out_step) = __builtin_shuffle(low01, low23, back);
+  *reinterpret_cast<Loose*>(out + 2 * out_step) = __builtin_shuffle(high01, high23, front);
+  *reinterpret_cast<Loose*>(out + 3 * out_step) = __builtin_shuffle(high01, high23, back);
+}
+
+// out (depth, Width) = in: element (k, i) is in[i * step + k * next] for i < count, then zeros.
+// Reads and writes each element once.
+template <int Width, class E, class T>
+void pack_panel(T* out, const E* in, Index step, Index next, Index count, Index depth) {
+  Index k = 0;
+  if (step == 1 && count == Width) {
+    for (; k < depth; ++k) {
+      for (int i = 0; i < Width; ++i) out[k * Width + i] = T(in[k * next + i]);
+    }
+  } else if (next == 1 && count == Width) {
+    for (; k + 4 <= depth; k += 4) {
+      T* to = out + k * Width;
+#pragma GCC unroll 16
+      for (int i = 0; i + 4 <= Width; i += 4) {
+        transpose4<E, T>(to + i, Width, in + i * step + k, step);
+      }
+      for (int i = Width / 4 * 4; i < Width; ++i) {
+        for (int q = 0; q < 4; ++q) to[q * Width + i] = T(in[i * step + k + q]);
+      }
+    }
+  }
+  for (; k < depth; ++k) {
+    for (Index i = 0; i < Width; ++i) {
+      out[k * Width + i] = i < count ? T(in[i * step + k * next]) : T(0);
+    }
+  }
+}
+
+}  // namespace TAPER_ISA
+}  // namespace taper::cpu
