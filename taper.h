@@ -10,6 +10,7 @@
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/index.h"
 #include "taper/autograd/ops/loss.h"
+#include "taper/autograd/ops/matmul.h"
 #include "taper/autograd/ops/norm.h"
 #include "taper/autograd/ops/pad.h"
 #include "taper/autograd/ops/pool.h"
