@@ -76,8 +76,8 @@ class BatchNorm final : public OpOf<BatchNorm> {
     Tensor mean, rstd;
   };
 
-  Statistics statistics(const Tensor& x) const;
   Statistics batch_statistics(const Tensor& x, bool update) const;
+  Statistics running_statistics(const Tensor& x) const;
 
   Tensor running_mean_, running_var_;  // dropped once forward has used them
   bool training_;
