@@ -112,10 +112,14 @@ TAPER_INLINE float tanh(float x) {
   return copysign(detail::select(a < 0.625f, small, large), x);
 }
 
+// With E = e^2a - 1: E / (E + 2) keeps small results relatively exact, 1 - 2 / (E + 2) rises to 1
+// without a ripple.
 TAPER_INLINE double tanh(double x) {
   const double a = abs(x);
   const double e = expm1(2.0 * detail::select(a > 20.0, 20.0, a));
-  return copysign(e / (e + 2.0), x);
+  const bool is_small = a < 0.55;
+  const double quotient = detail::select(is_small, e, 2.0) / (e + 2.0);
+  return copysign(detail::select(is_small, quotient, 1.0 - quotient), x);
 }
 
 TAPER_INLINE double sinh(double x) {
