@@ -42,17 +42,16 @@ struct TensorIndex {
   Any value;
 
   template <class T>
-    requires std::is_integral_v<T>
-  TensorIndex(T i) {  // NOLINT(google-explicit-constructor)
+  requires std::is_integral_v<T> TensorIndex(T i) {  // NOLINT(google-explicit-constructor)
     if constexpr (std::is_same_v<T, bool>) value = i;
     else value = static_cast<std::int64_t>(i);
   }
 
-  TensorIndex(indexing::Slice s) : value(s) {}                             // NOLINT
-  TensorIndex(std::nullopt_t) : value(indexing::NoneType{}) {}             // NOLINT
+  TensorIndex(indexing::Slice s) : value(s) {}                              // NOLINT
+  TensorIndex(std::nullopt_t) : value(indexing::NoneType{}) {}              // NOLINT
   TensorIndex(indexing::EllipsisType) : value(indexing::EllipsisType{}) {}  // NOLINT
-  TensorIndex(const char* dots);                                           // NOLINT: "..."
-  TensorIndex(Tensor t) : value(std::move(t)) {}                           // NOLINT
+  TensorIndex(const char* dots);                                            // NOLINT: "..."
+  TensorIndex(Tensor t) : value(std::move(t)) {}                            // NOLINT
 };
 
 // x[i] and x[tensor], with the caller's line.
@@ -61,16 +60,13 @@ struct IndexArg {
   Loc loc;
 
   template <class T>
-    requires std::is_integral_v<T>
-  IndexArg(T i, Loc at = Loc::current()) : index(i), loc(at) {}                    // NOLINT
-  IndexArg(const Tensor& t, Loc at = Loc::current()) : index(t), loc(at) {}        // NOLINT
+  requires std::is_integral_v<T> IndexArg(T i, Loc at = Loc::current())
+      : index(i), loc(at) {}                                                 // NOLINT
+  IndexArg(const Tensor& t, Loc at = Loc::current()) : index(t), loc(at) {}  // NOLINT
 };
 
 Tensor gather(const TensorArg& x, std::int64_t dim, const TensorArg& index);
-Tensor scatter(const TensorArg& x,
-               std::int64_t dim,
-               const TensorArg& index,
-               const TensorArg& src);
+Tensor scatter(const TensorArg& x, std::int64_t dim, const TensorArg& index, const TensorArg& src);
 Tensor scatter_add(const TensorArg& x,
                    std::int64_t dim,
                    const TensorArg& index,
@@ -90,9 +86,7 @@ Tensor index_put(const TensorArg& x,
                  const TensorArg& values,
                  bool accumulate = false);
 // Rows of weight (V, D) by index (...) -> (..., D). The row padding_idx gets no gradient.
-Tensor embedding(const TensorArg& weight,
-                 const TensorArg& index,
-                 std::int64_t padding_idx = -1);
+Tensor embedding(const TensorArg& weight, const TensorArg& index, std::int64_t padding_idx = -1);
 // (...) -> (..., classes), i64.
 Tensor one_hot(const TensorArg& index, std::int64_t classes = -1);
 

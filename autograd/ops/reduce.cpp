@@ -1,4 +1,4 @@
-// Sums and means, and the arithmetic of reduced dims.
+// Sums, means and products, and the arithmetic of reduced dims.
 #include "taper/autograd/ops/reduce.h"
 
 #include "taper/autograd/ops/elementwise.h"
@@ -52,6 +52,21 @@ Tensor spread(const Tensor& reduced, IntArrayRef sizes, const Dims& dims) {
   return t.expand(sizes);
 }
 
+Sizes listed(const Dims& dims, std::int64_t ndim) {
+  Sizes out;
+  for (int d = 0; d < ndim; ++d) {
+    if (dims.has(d)) out.push_back(d);
+  }
+  return out;
+}
+
+void check_not_empty(IntArrayRef sizes, const Dims& dims) {
+  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
+    TAPER_CHECK(!dims.has(d) || sizes[static_cast<std::size_t>(d)] != 0, "dim ", d, " of ", sizes,
+                " is reduced but has size 0; there is no result for no elements");
+  }
+}
+
 void Sum::forward(Frame& f) {
   const Tensor& in = f.in(0);
   for (const std::int64_t s : in.sizes()) sizes_.push_back(s);
@@ -59,15 +74,47 @@ void Sum::forward(Frame& f) {
   const DType dtype = dtype_.value_or(natural);
   const Tensor x = dtype == natural ? in : cast(f, in, dtype);
   const Tensor& out = f.out(reduced_sizes(sizes_, dims_), dtype);
-  Out view = out.as<Out>();
-  const Layout spread = spread_layout(out.layout(), sizes_, dims_);
-  view.layout = &spread;
   if (x.numel() == 0) f.kernels().fill(f.exec(), out.as<Out>(), 0);
-  else f.kernels().sum(f.exec(), view, x.as<In>());
+  else f.kernels().sum(f.exec(), SpreadOut(out, sizes_, dims_).view, x.as<In>());
 }
 
 Grads Sum::backward(const Reverse& r) const {
   return {spread(r.grad(), sizes_, dims_)};
+}
+
+void Prod::forward(Frame& f) {
+  const Tensor& in = f.in(0);
+  const DType dtype = is_integral(in.dtype(), true) ? kInt64 : in.dtype();
+  if (f.needs(0)) f.save(in);
+  const Tensor& out = f.out(reduced_sizes(in.sizes(), dims_), dtype);
+  if (in.numel() == 0) f.kernels().fill(f.exec(), out.as<Out>(), 1);
+  else f.kernels().prod(f.exec(), SpreadOut(out, in.sizes(), dims_).view, in.as<In>());
+}
+
+namespace {
+
+// At each place along dim, the product of what lies before it.
+Tensor product_before(const Tensor& x, std::int64_t dim) {
+  const Tensor none = ones_like(x.narrow(dim, 0, 1));
+  return cat({none, x.narrow(dim, 0, x.size(dim) - 1).cumprod(dim)}, dim);
+}
+
+Tensor product_of_others(const Tensor& x, std::int64_t dim) {
+  return product_before(x, dim) * product_before(x.flip(dim), dim).flip(dim);
+}
+
+}  // namespace
+
+Grads Prod::backward(const Reverse& r) const {
+  const Tensor x = r.saved(0);
+  if (x.numel() == 0) return {zeros_like(x)};
+  for (int d = 0; d < x.dim(); ++d) {
+    if (dims_.mask == 1U << d) {
+      return {spread(r.grad(), x.sizes(), dims_) * product_of_others(x, d)};
+    }
+  }
+  const Tensor others = product_of_others(x.flatten(), 0).reshape(x.sizes());
+  return {spread(r.grad(), x.sizes(), dims_) * others};
 }
 
 }  // namespace taper::ops
@@ -106,9 +153,19 @@ Tensor mean(const TensorArg& x, IntArrayRef dim, bool keepdim, std::optional<DTy
   TAPER_CHECK(is_floating_point(result), "mean: needs floating-point elements, got ", result,
               "; convert with to(kFloat) or give a dtype");
   const Tensor total = sum(*x, dim, keepdim, dtype);
-  const double count = x->numel() == 0 ? 0 : static_cast<double>(x->numel()) /
-                                             static_cast<double>(total.numel());
+  const double count =
+      x->numel() == 0 ? 0 : static_cast<double>(x->numel()) / static_cast<double>(total.numel());
   return total / count;
+}
+
+Tensor prod(const TensorArg& x) {
+  const Call call(x.loc);
+  return apply(ops::Prod(ops::reduced_dims({}, false, ndim_of(*x))), {&*x});
+}
+
+Tensor prod(const TensorArg& x, std::int64_t dim, bool keepdim) {
+  const Call call(x.loc);
+  return apply(ops::Prod(ops::reduced_dims(dim, keepdim, ndim_of(*x))), {&*x});
 }
 
 Tensor Tensor::sum(Loc loc) const {
@@ -131,6 +188,14 @@ Tensor Tensor::mean(IntArrayRef dim, bool keepdim, std::optional<DType> dtype, L
   return taper::mean(TensorArg(*this, loc), dim, keepdim, dtype);
 }
 
+Tensor Tensor::prod(Loc loc) const {
+  return taper::prod(TensorArg(*this, loc));
+}
+
+Tensor Tensor::prod(std::int64_t dim, bool keepdim, Loc loc) const {
+  return taper::prod(TensorArg(*this, loc), dim, keepdim);
+}
+
 // Note [Sums to a smaller shape]
 // What was stretched by broadcasting takes the sum of the gradients of its copies: over the dims
 // that were added in front, and over those of size 1.
@@ -142,8 +207,8 @@ Tensor sum_to(const Tensor& grad, IntArrayRef sizes) {
   ops::Dims dims;
   dims.keepdim = true;
   for (std::int64_t d = 0; d < grad.dim(); ++d) {
-    const bool stretched = d < added || (sizes[static_cast<std::size_t>(d - added)] == 1 &&
-                                         grad.size(d) != 1);
+    const bool stretched =
+        d < added || (sizes[static_cast<std::size_t>(d - added)] == 1 && grad.size(d) != 1);
     TAPER_CHECK(stretched || sizes[static_cast<std::size_t>(d - added)] == grad.size(d),
                 "a gradient of shape ", grad.sizes(), " does not fit a tensor of shape ", sizes);
     if (stretched) dims.mask |= 1U << d;

@@ -79,16 +79,35 @@ Dims reduced_dims(IntArrayRef dim, bool keepdim, int ndim);
 Sizes reduced_sizes(IntArrayRef sizes, const Dims& dims);
 Layout spread_layout(const Layout& result, IntArrayRef sizes, const Dims& dims);
 
+// A result as an operand of its reduction's kernel.
+struct SpreadOut {
+  Layout layout;
+  Out view;
+
+  SpreadOut(const Tensor& result, IntArrayRef sizes, const Dims& dims)
+      : layout(spread_layout(result.layout(), sizes, dims)), view(result.as<Out>()) {
+    view.layout = &layout;
+  }
+
+  SpreadOut(const SpreadOut&) = delete;
+  SpreadOut& operator=(const SpreadOut&) = delete;
+};
+
 // A reduced tensor (a gradient, say) back over the shape that was reduced, by expanding.
 Tensor spread(const Tensor& reduced, IntArrayRef sizes, const Dims& dims);
+
+// The dims as a list, for public functions.
+Sizes listed(const Dims& dims, std::int64_t ndim);
+
+// Throws when one of the reduced dims has size 0: there is no largest (mean, ...) of nothing.
+void check_not_empty(IntArrayRef sizes, const Dims& dims);
 
 // d sum = sum of dx: each element takes the gradient of its sum.
 class Sum final : public OpOf<Sum> {
  public:
   static constexpr const char* kName = "sum";
 
-  explicit Sum(Dims dims, std::optional<DType> dtype = std::nullopt)
-      : dims_(dims), dtype_(dtype) {}
+  explicit Sum(Dims dims, std::optional<DType> dtype = std::nullopt) : dims_(dims), dtype_(dtype) {}
 
   void forward(Frame& f) override;
   Grads backward(const Reverse& r) const override;
@@ -97,6 +116,20 @@ class Sum final : public OpOf<Sum> {
   Dims dims_;
   std::optional<DType> dtype_;
   Sizes sizes_;  // of the input
+};
+
+// Over one dim, or all. dL/dx of one element is the product of all others: exact where some are 0.
+class Prod final : public OpOf<Prod> {
+ public:
+  static constexpr const char* kName = "prod";
+
+  explicit Prod(Dims dims) : dims_(dims) {}
+
+  void forward(Frame& f) override;
+  Grads backward(const Reverse& r) const override;
+
+ private:
+  Dims dims_;
 };
 
 }  // namespace ops

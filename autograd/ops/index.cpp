@@ -1,0 +1,261 @@
+// x.index({...}): what each index means, which part is a view, and where the indexed dims go.
+#include "taper/autograd/ops/index.h"
+
+#include <cstring>
+
+#include "taper/autograd/ops/advanced_index.h"
+#include "taper/autograd/ops/create.h"
+#include "taper/autograd/ops/elementwise.h"
+#include "taper/autograd/ops/shape.h"
+
+namespace taper {
+
+TensorIndex::TensorIndex(const char* dots) : value(indexing::EllipsisType{}) {
+  TAPER_CHECK(dots != nullptr && std::strcmp(dots, "...") == 0,
+              "index: the only text among indices is \"...\"");
+}
+
+namespace {
+
+using indexing::EllipsisType;
+using indexing::NoneType;
+using indexing::Slice;
+using Places = SmallVector<Tensor, kMaxDims>;
+
+bool is_mask(const Tensor& t) {
+  return t.dtype() == kBool || t.dtype() == kUInt8;
+}
+
+// How many dims of x the index stands for.
+std::int64_t dims_of(const TensorIndex& index) {
+  if (const auto* t = std::get_if<Tensor>(&index.value)) return is_mask(*t) ? t->dim() : 1;
+  return std::holds_alternative<std::int64_t>(index.value) ||
+                 std::holds_alternative<Slice>(index.value)
+             ? 1
+             : 0;
+}
+
+// Note [Indexing]
+// Numbers, slices and None make a view. Tensors then index that view together (they broadcast);
+// a bool tensor stands for the indices of what is true in it, one tensor for each of its dims.
+// The dims that they make together stand where the first of them stood when they were neighbours,
+// and in front of all others when they were not. A number is no tensor here, nor is a 0-dim
+// integer tensor: x.index({0, Slice(), t}) is x[0].index({Slice(), t}), as in LibTorch, where
+// numpy would count the 0 among them.
+class Indexed {
+ public:
+  Indexed(const Tensor& x, ArrayRef<TensorIndex> indices) : x_(x), view_(x) {
+    std::int64_t named = 0;
+    int ellipses = 0;
+    for (const TensorIndex& i : indices) {
+      named += dims_of(i);
+      ellipses += std::holds_alternative<EllipsisType>(i.value) ? 1 : 0;
+    }
+    TAPER_CHECK(named <= x.dim(), "index: ", named, " indices are too many for a tensor of shape ",
+                x.sizes());
+    TAPER_CHECK(ellipses <= 1, "index: \"...\" may stand only once");
+    skipped_ = x.dim() - named;
+    for (const TensorIndex& i : indices) {
+      std::visit([&](const auto& value) { take(value); }, i.value);
+    }
+  }
+
+  bool by_tensors() const { return !places_.empty(); }
+
+  // The part that numbers, slices and None chose; never x itself.
+  Tensor view() const { return view_.is_same(x_) ? view_.expand(view_.sizes()) : view_; }
+
+  Tensor read() const {
+    if (!by_tensors()) return view();
+    const Tensor x = indexed_first();
+    SmallVector<const Tensor*, 8> inputs{&x};
+    for (const Tensor& t : tensors_) inputs.push_back(&t);
+    const Tensor out = apply(ops::Index(), ArrayRef<const Tensor*>(inputs.data(), inputs.size()));
+    return from_first(out);
+  }
+
+  void write(const Tensor& value) const {
+    if (!by_tensors()) {
+      view().copy_(without_leading_ones(value, view_.dim()));
+      return;
+    }
+    const Tensor x = indexed_first();
+    const Tensor values = to_first(without_leading_ones(value, result_dims()));
+    SmallVector<const Tensor*, 8> inputs{&x, &values};
+    for (const Tensor& t : tensors_) inputs.push_back(&t);
+    apply_inplace(ops::IndexPut(false), x, ArrayRef<const Tensor*>(inputs.data(), inputs.size()));
+  }
+
+ private:
+  void take(std::int64_t i) { view_ = view_.select(dim_, i); }
+
+  void take(const Slice& s) {
+    if (s.start || s.stop || s.step != 1) view_ = view_.slice(dim_, s.start, s.stop, s.step);
+    ++dim_;
+  }
+
+  void take(NoneType) { view_ = view_.unsqueeze(dim_++); }
+
+  void take(EllipsisType) { dim_ += skipped_; }
+
+  // A new dim, of which all or nothing is taken.
+  void take(bool all) {
+    view_ = view_.unsqueeze(dim_);
+    add_place(zeros({all ? 1 : 0}, TensorOptions(kInt64).device(view_.device())));
+  }
+
+  void take(const Tensor& t) {
+    if (is_mask(t)) {
+      take_mask(t);
+      return;
+    }
+    TAPER_CHECK(is_integral(t.dtype()), "index: an index tensor must hold integers or bools, got ",
+                t.dtype());
+    if (t.dim() == 0 && !t.is_meta()) take(t.item<std::int64_t>());
+    else add_place(t);
+  }
+
+  void take_mask(const Tensor& mask) {
+    if (mask.dim() == 0) {
+      view_ = view_.unsqueeze(dim_);
+      add_place(nonzero(mask.unsqueeze(0)).select(1, 0));
+      return;
+    }
+    for (std::int64_t d = 0; d < mask.dim(); ++d) {
+      TAPER_CHECK(mask.size(d) == view_.size(dim_ + d), "index: a mask of shape ", mask.sizes(),
+                  " does not fit the dims from ", dim_, " on of ", view_.sizes());
+    }
+    const Tensor rows = nonzero(mask);
+    for (std::int64_t d = 0; d < mask.dim(); ++d) add_place(rows.select(1, d));
+  }
+
+  void add_place(const Tensor& index) {
+    const bool here = index.device() == view_.device() || index.is_meta();
+    tensors_.push_back(here ? index : index.to(view_.device()));
+    places_.push_back(dim_++);
+  }
+
+  bool adjacent() const {
+    return places_[places_.size() - 1] - places_[0] + 1 ==
+           static_cast<std::int64_t>(places_.size());
+  }
+
+  // Dims of the view that stand before the indexed ones in the result.
+  std::int64_t before() const { return adjacent() ? places_[0] : 0; }
+
+  std::int64_t common_dims() const {
+    std::int64_t n = 0;
+    for (const Tensor& t : tensors_) n = t.dim() > n ? t.dim() : n;
+    return n;
+  }
+
+  std::int64_t result_dims() const {
+    return common_dims() + view_.dim() - static_cast<std::int64_t>(places_.size());
+  }
+
+  // The view with the indexed dims in front; x itself when they are there already.
+  Tensor indexed_first() const {
+    if (adjacent() && places_[0] == 0) return view_;
+    Sizes order = places_;
+    std::size_t next = 0;
+    for (std::int64_t d = 0; d < view_.dim(); ++d) {
+      if (next < places_.size() && places_[next] == d) ++next;
+      else order.push_back(d);
+    }
+    return view_.permute(order);
+  }
+
+  // Moves the common dims of a result from the front to where they belong.
+  Tensor from_first(const Tensor& t) const {
+    if (before() == 0) return t;
+    const std::int64_t common = common_dims();
+    Sizes order;
+    for (std::int64_t d = 0; d < t.dim(); ++d) {
+      order.push_back(d < before() ? common + d : d < before() + common ? d - before() : d);
+    }
+    return t.permute(order);
+  }
+
+  // The reverse, of values that may lack dims in front.
+  Tensor to_first(const Tensor& t) const {
+    if (before() == 0) return t;
+    Tensor whole = t;
+    while (whole.dim() < result_dims()) whole = whole.unsqueeze(0);
+    const std::int64_t common = common_dims();
+    Sizes order;
+    for (std::int64_t d = 0; d < whole.dim(); ++d) {
+      order.push_back(d < common ? before() + d : d < before() + common ? d - common : d);
+    }
+    return whole.permute(order);
+  }
+
+  static Tensor without_leading_ones(const Tensor& value, std::int64_t dims) {
+    Tensor v = value;
+    while (v.dim() > dims && v.size(0) == 1) v = v.squeeze(0);
+    return v;
+  }
+
+  const Tensor& x_;
+  Tensor view_;
+  std::int64_t dim_ = 0;      // of the view, where the next index goes
+  std::int64_t skipped_ = 0;  // dims that "..." stands for
+  Places tensors_;
+  Sizes places_;  // the dim of the view that each tensor indexes
+};
+
+}  // namespace
+
+Tensor Tensor::index(ArrayRef<TensorIndex> indices, Loc loc) const {
+  const Call call(loc);
+  return Indexed(*this, indices).read();
+}
+
+const Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const TensorArg& value) const {
+  const Call call(value.loc);
+  const Tensor here = value->device() == device() ? *value : value->to(device());
+  Indexed(*this, indices).write(here);
+  return *this;
+}
+
+Tensor Tensor::operator[](const IndexArg& index) const {
+  const Call call(index.loc);
+  return Indexed(*this, index.index).read();
+}
+
+Tensor index_put(const TensorArg& x,
+                 const std::vector<Tensor>& indices,
+                 const TensorArg& values,
+                 bool accumulate) {
+  const Call call(x.loc);
+  SmallVector<Tensor, 4> places;
+  for (const Tensor& t : indices) {
+    if (!is_mask(t)) {
+      places.push_back(t);
+      continue;
+    }
+    const auto first = static_cast<std::int64_t>(places.size());
+    for (std::int64_t d = 0; d < t.dim(); ++d) {
+      TAPER_CHECK(first + d < x->dim() && t.size(d) == x->size(first + d),
+                  "index_put: a mask of shape ", t.sizes(), " does not fit the dims from ", first,
+                  " on of ", x->sizes());
+    }
+    const Tensor rows = nonzero(t);
+    for (std::int64_t d = 0; d < t.dim(); ++d) places.push_back(rows.select(1, d));
+  }
+  SmallVector<const Tensor*, 8> inputs{&*x, &*values};
+  for (const Tensor& t : places) inputs.push_back(&t);
+  return apply(ops::IndexPut(accumulate), ArrayRef<const Tensor*>(inputs.data(), inputs.size()));
+}
+
+Tensor masked_select(const TensorArg& x, const TensorArg& mask) {
+  const Call call(x.loc);
+  TAPER_CHECK(is_mask(*mask), "masked_select: the mask must be bool, got ", mask->dtype());
+  const Sizes sizes = broadcast_sizes(x->sizes(), mask->sizes());
+  return x->expand(sizes).index({mask->expand(sizes)});
+}
+
+Tensor Tensor::masked_select(const Tensor& mask, Loc loc) const {
+  return taper::masked_select(TensorArg(*this, loc), mask);
+}
+
+}  // namespace taper
