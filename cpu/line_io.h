@@ -1,0 +1,69 @@
+// Loading and storing pieces of lines as the type that a kernel computes in.
+#pragma once
+#include "taper/core/reducers.h"
+#include "taper/cpu/elementwise.h"
+#include "taper/cpu/lines.h"
+
+namespace taper::cpu {
+inline namespace TAPER_ISA {
+
+// The dtype whose elements are T; u64, which sums of integers wrap around in, stands for i64.
+template <class T> TAPER_INLINE constexpr DType stored_as() {
+  if constexpr (std::is_same_v<T, std::uint64_t>) return kInt64;
+  else return dtype_of<T>();
+}
+
+// n, here, is at most kBlock.
+template <class T> class LineIo {
+ public:
+  explicit LineIo(const Line& line)
+      : line_(line),
+        is_stored_as_t_(line.dtype == stored_as<T>()),
+        in_(converter(stored_as<T>(), line.dtype)),
+        out_(converter(line.dtype, stored_as<T>())) {}
+
+  // Whether pieces can be used where they lie.
+  bool is_direct() const { return is_stored_as_t_ && line_.is_dense(); }
+
+  T* at(std::byte* base, std::int64_t first) const {
+    return reinterpret_cast<T*>(base + first * line_.step);
+  }
+
+  // Elements [first, first + n) of the line at `base`: where they lie, or copied to `buffer`.
+  const T* load(T* buffer, std::byte* base, std::int64_t first, std::int64_t n) const {
+    if (is_direct()) return at(base, first);
+    copy_in(buffer, base, first, n);
+    return buffer;
+  }
+
+  void copy_in(T* values, std::byte* base, std::int64_t first, std::int64_t n) const {
+    alignas(64) std::byte stored[kBlock * 8];
+    void* dense = base + first * line_.step;
+    if (!line_.is_dense()) {
+      pack(stored, {static_cast<std::byte*>(dense), line_.starts.size, {line_.step}},
+           Cursor(1, &n, 0), n);
+      dense = stored;
+    }
+    in_(values, dense, n);
+  }
+
+  // Nothing to do where `values` already is the place.
+  void store(const T* values, std::byte* base, std::int64_t first, std::int64_t n) const {
+    alignas(64) std::byte stored[kBlock * 8];
+    std::byte* target = base + first * line_.step;
+    if (line_.is_dense()) {
+      if (reinterpret_cast<const std::byte*>(values) != target) out_(target, values, n);
+      return;
+    }
+    out_(stored, values, n);
+    unpack({target, line_.starts.size, {line_.step}}, stored, Cursor(1, &n, 0), n);
+  }
+
+ private:
+  const Line& line_;
+  bool is_stored_as_t_;
+  ConvertFn in_, out_;
+};
+
+}  // namespace TAPER_ISA
+}  // namespace taper::cpu

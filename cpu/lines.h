@@ -1,0 +1,45 @@
+// The lines of several operands along one dim, for kernels that work on a whole line at a time.
+#pragma once
+#include "taper/cpu/loops.h"
+#include "taper/cpu/move.h"
+
+namespace taper::cpu {
+
+// One operand: element i of a line that starts at `base` lies at base + i * step.
+struct Line {
+  Strided starts;     // over the other dims
+  std::int64_t step;  // bytes
+  DType dtype;
+
+  bool is_dense() const { return step == starts.size; }
+};
+
+struct Lines {
+  std::int64_t count = 1, length = 1;
+  int ndim = 0;  // the other dims, ordered by falling stride of operand 0
+  std::int64_t sizes[kMaxDims];
+  Line operands[kMostOperands];
+};
+
+// Sizes are equal. A 0-dim tensor is a line of one element.
+Lines lines_along(int dim, const View* const* views, int count);
+
+// The bases of the operands' lines, one line after another.
+class LineCursor {
+ public:
+  LineCursor(const Lines& lines, std::int64_t first)
+      : lines_(lines), cursor_(lines.ndim, lines.sizes, first) {}
+
+  std::byte* base(int operand) const {
+    const Strided& starts = lines_.operands[operand].starts;
+    return starts.data + cursor_.offset(starts.strides);
+  }
+
+  void next() { cursor_.advance(1); }
+
+ private:
+  const Lines& lines_;
+  Cursor cursor_;
+};
+
+}  // namespace taper::cpu
