@@ -7,6 +7,10 @@
 
 #include "taper/core/math.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 // Note [Random numbers by counter]
 // Element i of a random tensor is lane i % 4 of block offset + i / 4, so it depends on (seed,
 // offset, i) alone: not on threads, vector widths, dtype or device. A generator that filled `numel`
@@ -43,7 +47,6 @@ TAPER_INLINE Words philox4x32(Words counter, uint64_t key) {
   uint32_t k0 = static_cast<uint32_t>(key);
   uint32_t k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    // The two halves of each product apart: so the loop over blocks keeps 32-bit lanes.
     const uint32_t low0 = 0xD2511F53u * counter.lane[0];
     const uint32_t low1 = 0xCD9E8D57u * counter.lane[2];
     const uint32_t high0 = detail::multiply_high(0xD2511F53u, counter.lane[0]);
@@ -60,8 +63,59 @@ TAPER_INLINE Words block(uint64_t seed, uint64_t index, uint32_t stream) {
                     seed);
 }
 
-// --- from words to numbers
-// -------------------------------------------------------------------------
+#if defined(__AVX2__)
+namespace detail {
+
+// Four blocks, a word in the low half of each 64-bit lane; the high halves hold rubbish that the
+// multiply does not look at.
+struct WideWords {
+  __m256i lane[kLanes];
+};
+
+TAPER_INLINE WideWords wide_block(uint64_t seed, uint64_t index, uint32_t stream) {
+  const __m256i low = _mm256_add_epi64(_mm256_set1_epi64x(static_cast<int64_t>(index)),
+                                       _mm256_setr_epi64x(0, 1, 2, 3));
+  WideWords c = {
+      {low, _mm256_srli_epi64(low, 32), _mm256_set1_epi64x(stream), _mm256_setzero_si256()}};
+  uint32_t k0 = static_cast<uint32_t>(seed);
+  uint32_t k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const __m256i product0 = _mm256_mul_epu32(c.lane[0], _mm256_set1_epi64x(0xD2511F53));
+    const __m256i product1 = _mm256_mul_epu32(c.lane[2], _mm256_set1_epi64x(0xCD9E8D57));
+    const __m256i left = _mm256_xor_si256(c.lane[1], _mm256_set1_epi64x(k0));
+    const __m256i right = _mm256_xor_si256(c.lane[3], _mm256_set1_epi64x(k1));
+    c = {{_mm256_xor_si256(_mm256_srli_epi64(product1, 32), left), product1,
+          _mm256_xor_si256(_mm256_srli_epi64(product0, 32), right), product0}};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+}  // namespace detail
+#endif
+
+// The words of `count` blocks, a multiple of 8, from `index` on: lane l of block i at lanes[l][i].
+TAPER_INLINE void blocks_by_lane(
+    uint64_t seed, uint64_t index, uint32_t stream, size_t count, uint32_t* const lanes[kLanes]) {
+#if defined(__AVX2__)  // by hand: g++ 12 drowns the plain loop in shuffles
+  for (size_t i = 0; i < count; i += 8) {
+    const detail::WideWords a = detail::wide_block(seed, index + i, stream);
+    const detail::WideWords b = detail::wide_block(seed, index + i + 4, stream);
+    for (size_t l = 0; l < kLanes; ++l) {
+      const __m256 low_halves =
+          _mm256_shuffle_ps(_mm256_castsi256_ps(a.lane[l]), _mm256_castsi256_ps(b.lane[l]), 0x88);
+      const __m256i ordered = _mm256_permute4x64_epi64(_mm256_castps_si256(low_halves), 0xD8);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes[l] + i), ordered);
+    }
+  }
+#else
+  for (size_t i = 0; i < count; ++i) {
+    const Words words = block(seed, index + i, stream);
+    for (size_t l = 0; l < kLanes; ++l) lanes[l][i] = words.lane[l];
+  }
+#endif
+}
 
 namespace detail {
 
@@ -126,8 +180,7 @@ TAPER_INLINE NormalPair<T> normal_pair(uint32_t radius_high,
   return {radius * math::cos_bounded(angle), radius * math::sin_bounded(angle)};
 }
 
-// --- a block at a time: elements 4 * (index - offset) and the three after it
-// -------------------------
+// A block at a time: elements 4 (index - offset) and the three after it.
 
 template <math::Real T> struct Four { T lane[kLanes]; };
 

@@ -8,11 +8,13 @@
 // Only what follows is compiled for AVX2, and all of it lies in the namespace avx2 or in this file:
 // no body of another header's inline function may get into the program in that form.
 #if defined(__x86_64__) && !defined(__clang__)
+#include <immintrin.h>
 #pragma GCC target("avx2,fma")
 #undef TAPER_ISA
 #define TAPER_ISA avx2
 // g++ reads the whole file before the pragma acts, so the macros do not know of it.
-#if !defined(__FMA__)
+#if !defined(__AVX2__)
+#define __AVX2__ 1
 #define __FMA__ 1
 #define __SSE4_1__ 1
 #endif
