@@ -11,6 +11,7 @@
 // packed, and round once at the end.
 namespace taper::cpu {
 inline namespace TAPER_ISA {
+namespace gemm {
 namespace {
 
 constexpr Index kDepth = 256;           // k of one block: a panel of B stays in the first cache
@@ -419,13 +420,14 @@ template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In
 }
 
 }  // namespace
+}  // namespace gemm
 
 // Bytes: each operand once, when they fit the caches. Flops: 2 B M N K.
 void matmul(const Exec& exec, Out out, In a, In b, In bias) {
   TAPER_ASSERT(out.layout->ndim == 3 && a.layout->ndim == 3 && b.layout->ndim == 3);
   if (out.layout->numel() == 0) return;
   visit_dtype(out.dtype, [&](auto type) {
-    multiply_batch<typename decltype(type)::type>(exec, out, a, b, bias);
+    gemm::multiply_batch<typename decltype(type)::type>(exec, out, a, b, bias);
   });
 }
 

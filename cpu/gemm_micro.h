@@ -11,6 +11,7 @@
 
 namespace taper::cpu {
 inline namespace TAPER_ISA {
+namespace gemm {
 
 using Index = std::int64_t;
 
@@ -134,5 +135,6 @@ void multiply_panels(Index depth, const T* a, const T* b, T* c, Index ldc, bool 
   multiply_tile<kTileRows, kTileVectors, T>(depth, left, b, kTileCols<T>, c, ldc, accumulate);
 }
 
+}  // namespace gemm
 }  // namespace TAPER_ISA
 }  // namespace taper::cpu

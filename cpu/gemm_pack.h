@@ -5,6 +5,7 @@
 
 namespace taper::cpu {
 inline namespace TAPER_ISA {
+namespace gemm {
 
 // Turns 4 x 4 elements: the rows of `in`, `step` apart, become columns. E converts to T.
 template <class E, class T>
@@ -58,5 +59,6 @@ void pack_panel(T* out, const E* in, Index step, Index next, Index count, Index 
   }
 }
 
+}  // namespace gemm
 }  // namespace TAPER_ISA
 }  // namespace taper::cpu
