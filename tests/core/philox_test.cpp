@@ -79,6 +79,17 @@ TEST(Philox, TheOffsetAdvancesByWholeBlocks) {
   EXPECT_TRUE(std::equal(second.begin(), second.end(), all.begin() + 8));
 }
 
+TEST(Philox, BlocksByLaneAreTheBlocks) {
+  uint32_t words[kLanes][40];
+  uint32_t* const lanes[kLanes] = {words[0], words[1], words[2], words[3]};
+  const uint64_t first = 0xffffffffu - 5;  // the low word of the counter wraps on the way
+  blocks_by_lane(0x123456789abcdefu, first, 1, 40, lanes);
+  for (uint64_t i = 0; i < 40; ++i) {
+    const Words expected = block(0x123456789abcdefu, first + i, 1);
+    for (uint64_t l = 0; l < kLanes; ++l) EXPECT_EQ(words[l][i], expected.lane[l]) << i << " " << l;
+  }
+}
+
 template <class T> class Distributions : public ::testing::Test {};
 using Reals = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(Distributions, Reals);
