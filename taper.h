@@ -4,6 +4,7 @@
 #include "taper/autograd/function.h"
 #include "taper/autograd/grad_mode.h"
 #include "taper/autograd/gradcheck.h"
+#include "taper/autograd/ops/activation.h"
 #include "taper/autograd/ops/attention.h"
 #include "taper/autograd/ops/conv.h"
 #include "taper/autograd/ops/create.h"
@@ -18,3 +19,5 @@
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
 #include "taper/autograd/ops/softmax.h"
+#include "taper/nn/functional.h"
+#include "taper/nn/module.h"

@@ -56,7 +56,7 @@ Grads LayerNorm::backward(const Reverse& r) const {
   const DType dtype = r.grad().dtype();
   const Tensor rows = r.saved(0).to(dtype).reshape({rows_, columns_});
   const Tensor flat = weight.defined() ? weight.to(dtype).reshape(-1) : Tensor();
-  Grads out = GradMode::is_enabled() ? differentiable(r, rows, flat) : fused(r, rows, flat);
+  Grads out = GradMode::is_enabled() ? composite(r, rows, flat) : fused(r, rows, flat);
   if (out[0].defined()) out[0] = out[0].reshape(r.grad().sizes());
   const auto dims = static_cast<std::size_t>(dims_);
   const IntArrayRef shape(r.grad().sizes().end() - dims, dims);
@@ -66,7 +66,7 @@ Grads LayerNorm::backward(const Reverse& r) const {
   return out;
 }
 
-Grads LayerNorm::differentiable(const Reverse& r, const Tensor& x, const Tensor& weight) const {
+Grads LayerNorm::composite(const Reverse& r, const Tensor& x, const Tensor& weight) const {
   const Tensor grad = r.grad().reshape({rows_, columns_});
   const Tensor centred = x - mean(x, 1, true);
   const Tensor rstd = rsqrt(mean(square(centred), 1, true) + eps_);

@@ -46,7 +46,7 @@ class LayerNorm final : public OpOf<LayerNorm> {
   Grads backward(const Reverse& r) const override;
 
  private:
-  Grads differentiable(const Reverse& r, const Tensor& x, const Tensor& weight) const;
+  Grads composite(const Reverse& r, const Tensor& x, const Tensor& weight) const;
   Grads fused(const Reverse& r, const Tensor& x, const Tensor& weight) const;
 
   int dims_;  // how many are normalised
