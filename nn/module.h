@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "taper/core/tensor.h"
-#include "taper/nn/ordered_dict.h"
+#include "taper/core/base/ordered_dict.h"
 
 namespace taper::nn {
 
