@@ -52,10 +52,6 @@ set(TAPER_FLAGS_neon)
 set(TAPER_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(TAPER_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512)
 set(TAPER_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fno-semantic-interposition)
-foreach(isa IN LISTS TAPER_ISAS)
-  string(TOUPPER ${isa} upper)
-  target_compile_definitions(taper_code INTERFACE TAPER_HAVE_${upper}=1)
-endforeach()
 
 # --- folders of the library ----------------------------------------------------------------------------------
 
@@ -85,6 +81,8 @@ endfunction()
 add_custom_target(taper_kernel_objects)
 function(taper_kernels)
   foreach(isa IN LISTS TAPER_ISAS)
+    string(TOUPPER ${isa} upper)
+    target_compile_definitions(taper_cpu PRIVATE TAPER_HAVE_${upper}=1)  # dispatch.cpp picks among them
     set(fresh TRUE)
     if(TARGET taper_kernels_${isa})
       set(fresh FALSE)
