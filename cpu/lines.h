@@ -11,7 +11,7 @@ struct Line {
   std::int64_t step;  // bytes
   DType dtype;
 
-  bool is_dense() const { return step == starts.size; }
+  TAPER_INLINE bool is_dense() const { return step == starts.size; }
 };
 
 struct Lines {
@@ -27,15 +27,15 @@ Lines lines_along(int dim, const View* const* views, int count);
 // The bases of the operands' lines, one line after another.
 class LineCursor {
  public:
-  LineCursor(const Lines& lines, std::int64_t first)
+  TAPER_INLINE LineCursor(const Lines& lines, std::int64_t first)
       : lines_(lines), cursor_(lines.ndim, lines.sizes, first) {}
 
-  std::byte* base(int operand) const {
+  TAPER_INLINE std::byte* base(int operand) const {
     const Strided& starts = lines_.operands[operand].starts;
     return starts.data + cursor_.offset(starts.strides);
   }
 
-  void next() { cursor_.advance(1); }
+  TAPER_INLINE void next() { cursor_.advance(1); }
 
  private:
   const Lines& lines_;

@@ -7,25 +7,28 @@
 
 namespace taper::cpu {
 
-// A position in row-major order over `ndim` sizes.
+// A position in row-major order over `ndim` sizes. Inlined always: kernel files use it (base/hd.h).
 struct Cursor {
   int ndim;
   const std::int64_t* sizes;
   std::int64_t at[kMaxDims] = {};
 
-  Cursor(int dims, const std::int64_t* extents, std::int64_t first) : ndim(dims), sizes(extents) {
+  TAPER_INLINE Cursor(int dims, const std::int64_t* extents, std::int64_t first)
+      : ndim(dims), sizes(extents) {
     advance(first);
   }
 
-  std::int64_t offset(const std::int64_t* strides) const {
+  TAPER_INLINE std::int64_t offset(const std::int64_t* strides) const {
     std::int64_t sum = 0;
     for (int d = 0; d < ndim; ++d) sum += at[d] * strides[d];
     return sum;
   }
 
-  std::int64_t left_in_row() const { return ndim == 0 ? 1 : sizes[ndim - 1] - at[ndim - 1]; }
+  TAPER_INLINE std::int64_t left_in_row() const {
+    return ndim == 0 ? 1 : sizes[ndim - 1] - at[ndim - 1];
+  }
 
-  void advance(std::int64_t n) {
+  TAPER_INLINE void advance(std::int64_t n) {
     if (ndim == 0) return;
     at[ndim - 1] += n;
     for (int d = ndim - 1; d > 0 && at[d] >= sizes[d]; --d) {
