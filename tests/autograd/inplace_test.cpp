@@ -7,6 +7,7 @@
 #include "taper/autograd/gradcheck.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
+#include "taper/autograd/ops/index.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
 

@@ -9,6 +9,7 @@
 #include "taper/autograd/function.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
+#include "taper/autograd/ops/index.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
 
@@ -299,14 +300,15 @@ TEST(CustomFunction, RunsForwardBackwardAndTwice) {
   EXPECT_EQ(values(grad({g}, {x})[0]), Numbers{6});
 }
 
+class Wild final : public OpOf<Wild> {
+ public:
+  static constexpr const char* kName = "wild";
+  void forward(Frame& f) override { f.out(f.in(0).clone()); }
+  Grads backward(const Reverse& r) const override { return {r.grad()}; }
+  bool deterministic(Device) const override { return false; }
+};
+
 TEST(CustomFunction, DeterminismIsAskedFor) {
-  class Wild final : public OpOf<Wild> {
-   public:
-    static constexpr const char* kName = "wild";
-    void forward(Frame& f) override { f.out(f.in(0).clone()); }
-    Grads backward(const Reverse& r) const override { return {r.grad()}; }
-    bool deterministic(Device) const override { return false; }
-  };
   const Tensor x = leaf({2.});
   set_deterministic(true);
   const int here = line() + 2;
