@@ -233,7 +233,7 @@ void apply_inplace(Op&& op, const Tensor& self, ArrayRef<const Tensor*> inputs) 
     safe.push_back(shares ? &copies.emplace_back(copy_with_history(*t)) : t);
   }
   Recorder recorder(op, safe, &self);
-  if (recorder.records()) check_history_may_change(self);
+  if (recorder.records() || hides_a_write(self)) check_history_may_change(self);
   recorder.forward();
   recorder.finish_write();
   if (recorder.records()) rebase_history(self, recorder.record());

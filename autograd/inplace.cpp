@@ -40,6 +40,13 @@ void check_history_may_change(const Tensor& t) {
               "the written tensor is a view made under NoGradGuard; make it outside, or clone()");
 }
 
+bool hides_a_write(const Tensor& t) {
+  const AutogradMeta* meta = t.impl().meta;
+  if (!GradMode::is_enabled() || meta == nullptr || meta->view == nullptr) return false;
+  const ViewInfo& view = *meta->view;
+  return view.made == ViewInfo::Made::kNoGrad && view.base.requires_grad() && !view.base.is_leaf();
+}
+
 bool overlaps(const Tensor& target, const Tensor& source, bool elementwise) {
   if (!(target.storage() == source.storage())) return false;
   if (elementwise && target.layout() == source.layout() && target.dtype() == source.dtype()) {

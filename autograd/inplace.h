@@ -11,6 +11,10 @@ void check_writable(const Tensor& t);
 // Throws when t's history must not change: a leaf, or a view whose base must not be rewritten.
 void check_history_may_change(const Tensor& t);
 
+// Whether a write to t would change a recorded base behind its history's back: t is a view of it
+// that was made under no_grad and has no history of its own.
+bool hides_a_write(const Tensor& t);
+
 // Whether reading `source` after some of `target` was written could give new elements. Equal
 // layouts are fine for an elementwise op, which reads each element before it writes it.
 bool overlaps(const Tensor& target, const Tensor& source, bool elementwise);

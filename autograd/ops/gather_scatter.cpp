@@ -60,8 +60,7 @@ Tensor zeros_for(const Tensor& g, IntArrayRef sizes) {
 }  // namespace
 
 Tensor as_index(const Frame& f, const Tensor& index) {
-  TAPER_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32,
-              "the index must be i64 or i32, got ", index.dtype());
+  TAPER_CHECK(is_integral(index.dtype()), "the index must hold integers, got ", index.dtype());
   return cast(f, index, kInt64);
 }
 
