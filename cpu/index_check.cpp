@@ -36,7 +36,7 @@ bool has_bad(
 void check_indices(const View& index, int dim, std::int64_t size, bool wraps) {
   Layout layout = *index.layout;
   for (int d = 0; d < layout.ndim; ++d) {
-    if (layout.strides[d] == 0) layout.sizes[d] = 1;  // the same indices again
+    if (layout.strides[d] == 0 && layout.sizes[d] > 0) layout.sizes[d] = 1;  // the same ones again
   }
   const std::int64_t low = wraps ? -size : 0;
   Layout merged = layout;
