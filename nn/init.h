@@ -1,0 +1,49 @@
+// Initial values of parameters. Each writes its tensor in place, unrecorded, and returns it.
+#pragma once
+#include <utility>
+#include <variant>
+
+#include "taper/core/tensor.h"
+
+namespace taper::nn::init {
+
+// Which nonlinearity follows: its gain keeps the variance of activations.
+enum class Nonlinearity : std::uint8_t { kLinear, kConv2D, kSigmoid, kTanh, kReLU, kLeakyReLU };
+// Which side keeps its variance: activations (fan in) or gradients (fan out).
+enum class FanMode : std::uint8_t { kFanIn, kFanOut };
+
+double calculate_gain(Nonlinearity nonlinearity, double param = 0.01);
+// (fan in, fan out) of a weight (out, in, ...).
+std::pair<double, double> calculate_fan_in_and_fan_out(const Tensor& t);
+
+Tensor uniform_(Tensor t, double low = 0, double high = 1);
+Tensor normal_(Tensor t, double mean = 0, double std = 1);
+Tensor constant_(Tensor t, Scalar value);
+Tensor ones_(Tensor t);
+Tensor zeros_(Tensor t);
+Tensor eye_(Tensor t);
+// Glorot and Bengio 2010.
+Tensor xavier_uniform_(Tensor t, double gain = 1);
+Tensor xavier_normal_(Tensor t, double gain = 1);
+// He et al. 2015.
+Tensor kaiming_uniform_(Tensor t,
+                        double a = 0,
+                        FanMode mode = FanMode::kFanIn,
+                        Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU);
+Tensor kaiming_normal_(Tensor t,
+                       double a = 0,
+                       FanMode mode = FanMode::kFanIn,
+                       Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU);
+
+}  // namespace taper::nn::init
+
+namespace taper {
+
+inline constexpr auto kFanIn = nn::init::FanMode::kFanIn;
+inline constexpr auto kFanOut = nn::init::FanMode::kFanOut;
+inline constexpr auto kReLU = nn::init::Nonlinearity::kReLU;
+inline constexpr auto kLeakyReLU = nn::init::Nonlinearity::kLeakyReLU;
+inline constexpr auto kTanh = nn::init::Nonlinearity::kTanh;
+inline constexpr auto kLinear = nn::init::Nonlinearity::kLinear;
+
+}  // namespace taper

@@ -1,0 +1,246 @@
+// Modules with parameters: how they begin, and what they compute.
+#include "taper/nn/layers.h"
+
+#include <cmath>
+#include <ostream>
+
+#include "taper/autograd/ops/create.h"
+#include "taper/autograd/ops/matmul.h"
+#include "taper/nn/init.h"
+
+namespace taper::nn {
+namespace {
+
+const char* truth(bool b) {
+  return b ? "true" : "false";
+}
+
+// A weight that nobody sees until reset_parameters has filled it.
+Tensor raw(IntArrayRef sizes) {
+  return empty(sizes);
+}
+
+}  // namespace
+
+LinearImpl::LinearImpl(const LinearOptions& options_in) : options(options_in) {
+  TAPER_CHECK(options.in_features() >= 0 && options.out_features() >= 0,
+              "Linear: the numbers of features must not be negative, got ", options.in_features(),
+              " and ", options.out_features());
+  reset();
+}
+
+void LinearImpl::reset() {
+  weight = register_parameter("weight", raw({options.out_features(), options.in_features()}));
+  bias = register_parameter("bias", options.bias() ? raw({options.out_features()}) : Tensor());
+  reset_parameters();
+}
+
+void LinearImpl::reset_parameters() {
+  if (options.in_features() == 0) return;
+  const double bound = 1 / std::sqrt(static_cast<double>(options.in_features()));
+  init::uniform_(weight, -bound, bound);
+  if (bias.defined()) init::uniform_(bias, -bound, bound);
+}
+
+void LinearImpl::pretty_print(std::ostream& out) const {
+  out << "Linear(in_features=" << options.in_features()
+      << ", out_features=" << options.out_features() << ", bias=" << truth(options.bias()) << ')';
+}
+
+Tensor LinearImpl::forward(const TensorArg& x) {
+  const Call call(x.loc);
+  const ModuleScope scope(*this);
+  return taper::linear(*x, weight, bias);
+}
+
+Conv2dImpl::Conv2dImpl(const Conv2dOptions& options_in) : options(options_in) {
+  TAPER_CHECK(options.groups() > 0 && options.in_channels() % options.groups() == 0 &&
+                  options.out_channels() % options.groups() == 0,
+              "Conv2d: ", options.in_channels(), " and ", options.out_channels(),
+              " channels must be multiples of the ", options.groups(), " groups");
+  reset();
+}
+
+void Conv2dImpl::reset() {
+  weight = register_parameter(
+      "weight", raw({options.out_channels(), options.in_channels() / options.groups(),
+                     options.kernel_size()[0], options.kernel_size()[1]}));
+  bias = register_parameter("bias", options.bias() ? raw({options.out_channels()}) : Tensor());
+  reset_parameters();
+}
+
+void Conv2dImpl::reset_parameters() {
+  const auto [fan_in, fan_out] = init::calculate_fan_in_and_fan_out(weight);
+  if (fan_in == 0) return;
+  const double bound = 1 / std::sqrt(fan_in);
+  init::uniform_(weight, -bound, bound);
+  if (bias.defined()) init::uniform_(bias, -bound, bound);
+}
+
+void Conv2dImpl::pretty_print(std::ostream& out) const {
+  const auto pair = [](const ExpandingArray<2>& a) { return str(IntArrayRef(a)); };
+  out << "Conv2d(" << options.in_channels() << ", " << options.out_channels()
+      << ", kernel_size=" << pair(options.kernel_size()) << ", stride=" << pair(options.stride());
+  if (options.padding().rule() != PaddingRule::kNumbers) {
+    out << ", padding=" << (options.padding().rule() == PaddingRule::kSame ? "same" : "valid");
+  } else if (options.padding().numbers()[0] != 0 || options.padding().numbers()[1] != 0) {
+    out << ", padding=" << pair(options.padding().numbers());
+  }
+  if (options.groups() != 1) out << ", groups=" << options.groups();
+  if (!options.bias()) out << ", bias=false";
+  out << ')';
+}
+
+Tensor Conv2dImpl::forward(const TensorArg& x) {
+  const Call call(x.loc);
+  const ModuleScope scope(*this);
+  return functional::conv2d(*x, weight,
+                            functional::Conv2dFuncOptions()
+                                .bias(bias)
+                                .stride(options.stride())
+                                .padding(options.padding())
+                                .dilation(options.dilation())
+                                .groups(options.groups()));
+}
+
+EmbeddingImpl::EmbeddingImpl(const EmbeddingOptions& options_in) : options(options_in) {
+  if (const auto pad = options.padding_idx()) {
+    const std::int64_t n = options.num_embeddings();
+    TAPER_CHECK(*pad >= -n && *pad < n, "Embedding: padding_idx ", *pad, " is out of range for ",
+                n, " rows");
+    options.padding_idx(*pad < 0 ? *pad + n : *pad);
+  }
+  reset();
+}
+
+void EmbeddingImpl::reset() {
+  weight = register_parameter("weight", raw({options.num_embeddings(), options.embedding_dim()}));
+  reset_parameters();
+}
+
+void EmbeddingImpl::reset_parameters() {
+  init::normal_(weight);
+  if (options.padding_idx()) init::zeros_(weight.detach().select(0, *options.padding_idx()));
+}
+
+void EmbeddingImpl::pretty_print(std::ostream& out) const {
+  out << "Embedding(num_embeddings=" << options.num_embeddings()
+      << ", embedding_dim=" << options.embedding_dim();
+  if (options.padding_idx()) out << ", padding_idx=" << *options.padding_idx();
+  out << ')';
+}
+
+Tensor EmbeddingImpl::forward(const TensorArg& index) {
+  const Call call(index.loc);
+  const ModuleScope scope(*this);
+  return functional::embedding(
+      *index, weight,
+      functional::EmbeddingFuncOptions().padding_idx(options.padding_idx().value_or(-1)));
+}
+
+LayerNormImpl::LayerNormImpl(LayerNormOptions options_in) : options(std::move(options_in)) {
+  reset();
+}
+
+void LayerNormImpl::reset() {
+  const bool affine = options.elementwise_affine();
+  weight = register_parameter("weight", affine ? raw(options.normalized_shape()) : Tensor());
+  bias = register_parameter("bias", affine ? raw(options.normalized_shape()) : Tensor());
+  reset_parameters();
+}
+
+void LayerNormImpl::reset_parameters() {
+  if (!options.elementwise_affine()) return;
+  init::ones_(weight);
+  init::zeros_(bias);
+}
+
+void LayerNormImpl::pretty_print(std::ostream& out) const {
+  out << "LayerNorm(" << str(IntArrayRef(options.normalized_shape())) << ", eps="
+      << str(options.eps()) << ", elementwise_affine=" << truth(options.elementwise_affine())
+      << ')';
+}
+
+Tensor LayerNormImpl::forward(const TensorArg& x) {
+  const Call call(x.loc);
+  const ModuleScope scope(*this);
+  return functional::layer_norm(*x, functional::LayerNormFuncOptions(options.normalized_shape())
+                                        .weight(weight)
+                                        .bias(bias)
+                                        .eps(options.eps()));
+}
+
+BatchNorm2dImpl::BatchNorm2dImpl(const BatchNormOptions& options_in) : options(options_in) {
+  reset();
+}
+
+void BatchNorm2dImpl::reset() {
+  const std::int64_t n = options.num_features();
+  weight = register_parameter("weight", options.affine() ? raw({n}) : Tensor());
+  bias = register_parameter("bias", options.affine() ? raw({n}) : Tensor());
+  const bool track = options.track_running_stats();
+  running_mean = register_buffer("running_mean", track ? raw({n}) : Tensor());
+  running_var = register_buffer("running_var", track ? raw({n}) : Tensor());
+  num_batches_tracked = register_buffer("num_batches_tracked",
+                                        track ? scalar_tensor(0, kInt64) : Tensor());
+  reset_parameters();
+}
+
+void BatchNorm2dImpl::reset_running_stats() {
+  if (!options.track_running_stats()) return;
+  running_mean.zero_();
+  running_var.fill_(1);
+  num_batches_tracked.zero_();
+}
+
+void BatchNorm2dImpl::reset_parameters() {
+  reset_running_stats();
+  if (!options.affine()) return;
+  init::ones_(weight);
+  init::zeros_(bias);
+}
+
+void BatchNorm2dImpl::pretty_print(std::ostream& out) const {
+  out << "BatchNorm2d(" << options.num_features() << ", eps=" << str(options.eps());
+  if (options.momentum()) out << ", momentum=" << str(*options.momentum());
+  out << ", affine=" << truth(options.affine())
+      << ", track_running_stats=" << truth(options.track_running_stats()) << ')';
+}
+
+Tensor BatchNorm2dImpl::forward(const TensorArg& x) {
+  const Call call(x.loc);
+  const ModuleScope scope(*this);
+  TAPER_CHECK(x->dim() == 4, "BatchNorm2d: expected (N, C, H, W), got ", x->sizes());
+  std::optional<double> momentum = options.momentum();
+  if (is_training() && options.track_running_stats()) {
+    num_batches_tracked.add_(1);
+    if (!momentum) momentum = 1 / num_batches_tracked.item<double>();
+  }
+  return functional::batch_norm(*x, running_mean, running_var,
+                                functional::BatchNormFuncOptions()
+                                    .weight(weight)
+                                    .bias(bias)
+                                    .training(is_training() || !options.track_running_stats())
+                                    .momentum(momentum)
+                                    .eps(options.eps()));
+}
+
+DropoutImpl::DropoutImpl(const DropoutOptions& options_in) : options(options_in) {
+  TAPER_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout: p must lie in [0, 1], got ",
+              options.p());
+}
+
+void DropoutImpl::pretty_print(std::ostream& out) const {
+  out << "Dropout(p=" << str(options.p()) << ", inplace=" << truth(options.inplace()) << ')';
+}
+
+Tensor DropoutImpl::forward(const TensorArg& x) {
+  const Call call(x.loc);
+  const ModuleScope scope(*this);
+  return functional::dropout(*x, functional::DropoutFuncOptions()
+                                     .p(options.p())
+                                     .training(is_training())
+                                     .inplace(options.inplace()));
+}
+
+}  // namespace taper::nn
