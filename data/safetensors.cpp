@@ -60,7 +60,7 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return refuse("null"); }
   bool boolean(bool) override { return refuse("a bool"); }
   bool number_float(double, const std::string& text) override { return refuse("the number " + text); }
-  bool binary(std::vector<std::uint8_t>&) override { return refuse("binary data"); }
+  bool binary(binary_t&) override { return refuse("binary data"); }
 
   bool number_integer(std::int64_t n) override { return refuse(str("the number ", n)); }
 

@@ -1,0 +1,272 @@
+// DataLoader: batches of a dataset in a sampler's order, made ahead by worker threads.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "taper/autograd/grad_mode.h"
+#include "taper/data/dataset.h"
+#include "taper/data/sampler.h"
+
+namespace taper::data {
+
+class DataLoaderOptions {
+ public:
+  DataLoaderOptions() = default;
+  DataLoaderOptions(std::size_t batch_size) : batch_size_(batch_size) {}  // NOLINT
+
+  std::size_t batch_size() const { return batch_size_; }
+  DataLoaderOptions& batch_size(std::size_t n) { return batch_size_ = n, *this; }
+  // Threads that make batches; 0: the caller makes them. The dataset's get must then be safe to
+  // call from several threads at once.
+  std::size_t workers() const { return workers_; }
+  DataLoaderOptions& workers(std::size_t n) { return workers_ = n, *this; }
+  // Batches made ahead at most; twice the workers unless set.
+  std::size_t max_jobs() const { return max_jobs_.value_or(2 * workers_); }
+  DataLoaderOptions& max_jobs(std::optional<std::size_t> n) { return max_jobs_ = n, *this; }
+  bool drop_last() const { return drop_last_; }
+  DataLoaderOptions& drop_last(bool on) { return drop_last_ = on, *this; }
+
+ private:
+  std::size_t batch_size_ = 1, workers_ = 0;
+  std::optional<std::size_t> max_jobs_;
+  bool drop_last_ = false;
+};
+
+// A place in the stream of batches. Saved after batch k, a loader that loads it goes on with k + 1.
+struct LoaderPosition {
+  std::uint64_t epoch = 0;
+  std::uint64_t batch = 0;  // within the epoch
+};
+
+// Makes the batches of one epoch, in order, on worker threads; type-erased per batch type.
+// An exception in a worker comes out of next() for its own batch, after the batches before it.
+template <class Batch, class Make> class Prefetcher {
+ public:
+  Prefetcher(std::size_t first, std::size_t count, std::size_t workers, std::size_t ahead, Make make)
+      : next_job_(first), next_out_(first), count_(count), ahead_(ahead), make_(std::move(make)) {
+    for (std::size_t i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+  }
+
+  ~Prefetcher() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  Batch next() {
+    if (threads_.empty()) return make_(next_out_++);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return done_.count(next_out_) != 0; });
+    auto node = done_.extract(next_out_++);
+    lock.unlock();
+    changed_.notify_all();
+    if (node.mapped().error) std::rethrow_exception(node.mapped().error);
+    return std::move(*node.mapped().batch);
+  }
+
+ private:
+  struct Result {
+    std::optional<Batch> batch;
+    std::exception_ptr error;
+  };
+
+  void work() {
+    const NoGradGuard examples_have_no_history;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] {
+        return stop_ || next_job_ >= count_ || next_job_ < next_out_ + ahead_;
+      });
+      if (stop_ || next_job_ >= count_) return;
+      const std::size_t job = next_job_++;
+      lock.unlock();
+      Result result;
+      try {
+        result.batch = make_(job);
+      } catch (...) {
+        result.error = std::current_exception();
+      }
+      lock.lock();
+      done_.emplace(job, std::move(result));
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::size_t, Result> done_;
+  std::size_t next_job_, next_out_;
+  const std::size_t count_, ahead_;
+  Make make_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+template <class D> class DataLoader {
+ public:
+  using BatchType = decltype(std::declval<D&>().get_batch(ArrayRef<std::size_t>()));
+
+  DataLoader(D dataset, std::shared_ptr<samplers::Sampler> sampler, DataLoaderOptions options)
+      : dataset_(std::move(dataset)), sampler_(std::move(sampler)), options_(options) {
+    TAPER_CHECK(options_.batch_size() > 0, "DataLoader: the batch size must be positive");
+  }
+
+  ~DataLoader() { current_.reset(); }  // workers end before the dataset that they read
+
+  DataLoader(const DataLoader&) = delete;
+  DataLoader& operator=(const DataLoader&) = delete;
+
+  // Batches of one epoch.
+  std::size_t size() const {
+    const std::size_t n = sampler_->size(), b = options_.batch_size();
+    return options_.drop_last() ? n / b : (n + b - 1) / b;
+  }
+
+  class Iterator {
+   public:
+    using value_type = BatchType;
+    using reference = BatchType&;
+    using pointer = BatchType*;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag;
+
+    explicit Iterator(DataLoader* loader) : loader_(loader) { advance(); }
+
+    reference operator*() { return *batch_; }
+
+    pointer operator->() { return &*batch_; }
+
+    Iterator& operator++() {
+      advance();
+      return *this;
+    }
+
+    friend bool operator==(const Iterator& a, const Iterator& b) {
+      return a.batch_.has_value() == b.batch_.has_value();
+    }
+
+   private:
+    void advance() {
+      batch_.reset();
+      if (loader_ != nullptr) batch_ = loader_->next();
+    }
+
+    DataLoader* loader_;
+    std::optional<BatchType> batch_;
+  };
+
+  // Begins an epoch: the next one, or after set_position() that one, from there.
+  Iterator begin() {
+    start();
+    return Iterator(this);
+  }
+
+  Iterator end() { return Iterator(nullptr); }
+
+  // The next batch to come. After the last of an epoch: the next epoch's first.
+  LoaderPosition position() const { return position_; }
+
+  void set_position(LoaderPosition position) {
+    TAPER_CHECK(position.batch < size() || size() == 0, "DataLoader: position ", position.batch,
+                " lies beyond the ", size(), " batches of an epoch");
+    current_.reset();
+    position_ = position;
+    placed_ = true;
+  }
+
+  const DataLoaderOptions& options() const { return options_; }
+
+ private:
+  struct Make {
+    DataLoader* loader;
+    BatchType operator()(std::size_t batch) const { return loader->make(batch); }
+  };
+
+  void start() {
+    current_.reset();
+    if (!placed_ && position_.batch != 0) position_ = {position_.epoch + 1, 0};
+    placed_ = false;
+    order_ = sampler_->order(position_.epoch);
+    current_ = std::make_unique<Prefetcher<BatchType, Make>>(position_.batch, size(),
+                                                             options_.workers(),
+                                                             options_.max_jobs(), Make{this});
+  }
+
+  std::optional<BatchType> next() {
+    if (current_ == nullptr) return std::nullopt;
+    if (position_.batch == size()) {
+      current_.reset();
+      position_ = {position_.epoch + 1, 0};
+      return std::nullopt;
+    }
+    std::optional<BatchType> batch(current_->next());
+    ++position_.batch;
+    return batch;
+  }
+
+  BatchType make(std::size_t batch) {
+    const std::size_t begin = batch * options_.batch_size();
+    const std::size_t left = order_.size() - begin;
+    const std::size_t n = left < options_.batch_size() ? left : options_.batch_size();
+    return dataset_.get_batch(ArrayRef<std::size_t>(order_.data() + begin, n));
+  }
+
+  D dataset_;
+  std::shared_ptr<samplers::Sampler> sampler_;
+  DataLoaderOptions options_;
+  LoaderPosition position_;
+  bool placed_ = false;  // set_position() was called and no epoch begun since
+  std::vector<std::size_t> order_;
+  std::unique_ptr<Prefetcher<BatchType, Make>> current_;
+};
+
+namespace detail {
+
+inline std::size_t known_size(const std::optional<std::size_t>& size) {
+  TAPER_CHECK(size.has_value(), "make_data_loader: the dataset does not know its size; give a "
+                                "sampler of a fixed size");
+  return *size;
+}
+
+template <class T> auto as_dataset(T data) {
+  if constexpr (requires { data.get_batch(ArrayRef<std::size_t>()); }) return data;
+  else return RangeDataset<T>(std::move(data));
+}
+
+}  // namespace detail
+
+// make_data_loader<RandomSampler>(dataset, DataLoaderOptions().batch_size(64)): the sampler is made
+// for the dataset's size. The dataset is anything with get_batch, or a random-access range.
+template <class S = samplers::RandomSampler, class D>
+  requires std::is_base_of_v<samplers::Sampler, S>
+auto make_data_loader(D dataset, DataLoaderOptions options = {}) {
+  auto source = detail::as_dataset(std::move(dataset));
+  auto sampler = std::make_shared<S>(detail::known_size(source.size()));
+  return std::make_unique<DataLoader<decltype(source)>>(std::move(source), std::move(sampler),
+                                                        options);
+}
+
+// The same with a sampler of the caller's.
+template <class D, class S>
+  requires std::is_base_of_v<samplers::Sampler, S>
+auto make_data_loader(D dataset, S sampler, DataLoaderOptions options = {}) {
+  auto source = detail::as_dataset(std::move(dataset));
+  return std::make_unique<DataLoader<decltype(source)>>(
+      std::move(source), std::make_shared<S>(std::move(sampler)), options);
+}
+
+}  // namespace taper::data
