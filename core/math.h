@@ -16,3 +16,7 @@
 // payloads aside. Files that include this must be compiled with -ffp-contract=off (nvcc:
 // --fmad=false) and without -ffast-math; a loop `out[i] = math::exp(in[i])` vectorises under
 // -O3 -fno-math-errno -fno-trapping-math. Subnormals are neither flushed nor taken for zero.
+//
+// Accuracy in ulps of the result, as measured and asserted by tests/core/math_test.cpp: in float at
+// most 1.7 (sigmoid 2.3), and correctly rounded but for one in millions where the double function
+// is used; in double at most 2.7 (tan 3.3, erfc 3.8). Special values are those of C99.

@@ -67,7 +67,7 @@ TAPER_INLINE double atan2(double y, double x) {
   const double a = select(are_infinite, 1.0, small * unit);
   const double b = select(are_infinite, 1.0, large * unit);
   // atan(a/b) = pi/4 + atan((a - b)/(a + b)) above tan(pi/8), to leave at most pi/8
-  const bool is_diagonal = a > 0x1.a827999fcef34p-2 * b;
+  const bool is_diagonal = a > 0x1.a827999fcef32p-2 * b;
   const double top = select(is_diagonal, a - b, a);
   const double sum = select(is_diagonal, a + b, b);
   const double t = detail::atan_poly(top / select(sum == 0.0, 1.0, sum));

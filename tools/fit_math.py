@@ -5,14 +5,15 @@ Each fit is a weighted minimax (Remez exchange on a dense grid, 60 digits). Coef
 lowest power first, and the rest are refitted around the rounded ones, so that rounding costs almost nothing.
     tools/fit_math.py [NAME...]          print the named fits, or all
     tools/fit_math.py --check            exit 1 unless every literal printed stands in core/math_*.h
-Needs mpmath.
+Needs mpmath and a few minutes.
 """
 
 import pathlib
+import re
 import sys
 
-from mpmath import (acos, asin, atan, cos, cosh, erf, erfc, erfinv, exp, expm1, fabs, inf, log, log1p, lu_solve, matrix,
-                    mp, mpf, pi, sin, sinh, sqrt, tanh)
+from mpmath import (asin, atan, cos, erf, erfc, erfinv, exp, expm1, fabs, inf, log, log1p, lu_solve, matrix, mp, mpf, pi,
+                    sin, sinh, sqrt, tanh)
 
 mp.dps = 60
 
@@ -107,12 +108,15 @@ class Fit:
         return fixed, max(fabs(e) for e in self.errors(fixed))
 
 
-def pair(value, bits, parts):
-    """value as a sum of `parts` floats of the given width, largest first."""
+def split(value, bits, parts, down):
+    """value as a sum of `parts` numbers of the given width, largest first."""
     result = []
-    for _ in range(parts):
-        result.append(round_to(value, bits))
-        value -= result[-1]
+    for left in range(parts, 0, -1):
+        part = round_to(value, bits)
+        if down and left > 1 and part > value:
+            part -= mp.ldexp(1, mp.frexp(part)[1] - bits)
+        result.append(part)
+        value -= part
     return result
 
 
@@ -175,26 +179,55 @@ FITS = {
     "erfinv_tail_d": lambda: Fit(DOUBLE, 2.236, 6.07, 12, lambda v: erfinv_ratio(v * v), lambda v: 1 / erfinv_ratio(v * v), one, lambda v: v - 4),
 }
 
-CONSTANTS = {
-    "log2e": (lambda: 1 / log(2), 2), "ln2": (lambda: log(2), 2), "log10e": (lambda: 1 / log(10), 2),
-    "two_thirds": (lambda: mpf(2) / 3, 2), "log10_2": (lambda: log(2) / log(10), 2), "pi": (lambda: +pi, 4), "half_pi": (lambda: pi / 2, 3),
-    "two_over_pi": (lambda: 2 / pi, 1), "one_over_pi": (lambda: 1 / pi, 1),
+CONSTANTS = {  # how many parts, and whether all but the last are rounded down, so that all are positive
+    "log2e": (lambda: 1 / log(2), 2, False), "ln2": (lambda: log(2), 2, False),
+    "log10e": (lambda: 1 / log(10), 2, False), "log10_2": (lambda: log(2) / log(10), 2, False),
+    "two_thirds": (lambda: mpf(2) / 3, 2, False), "half_pi": (lambda: pi / 2, 2, False),
+    "pi": (lambda: +pi, 3, True), "one_over_pi": (lambda: 1 / pi, 1, False),
+    "two_over_sqrt_pi": (lambda: 2 / sqrt(pi), 1, False), "tan_pi_8": (lambda: sqrt(mpf(2)) - 1, 1, False),
 }
+FLOAT_PARTS = {"ln2": 2, "log2e": 1}
 
 
-def report(name):
-    lines = []
+def literals_of(name):
+    """The heading and the literals of a fit or a constant."""
+    if name == "one_over_pi_words":  # for the reduction of huge arguments
+        with mp.workdps(400):
+            bits = int(mp.floor(mp.ldexp(1 / pi, 64 * 19)))
+        return name, [f"0x{bits >> 64 * (18 - i) & (1 << 64) - 1:016x}" for i in range(19)]
     if name in CONSTANTS:
-        value, parts = CONSTANTS[name]
-        for bits, suffix in ((FLOAT, "f"), (DOUBLE, "")):
-            lines.append(f"{name}{suffix}: " + ", ".join(hex_literal(v, suffix) for v in pair(value(), bits, parts)))
-        return lines
+        value, parts, down = CONSTANTS[name]
+        result = [hex_literal(v, "") for v in split(value(), DOUBLE, parts, down)]
+        result += [hex_literal(v, "f") for v in split(value(), FLOAT, FLOAT_PARTS.get(name, 0), down)]
+        return name, result
     fit = FITS[name]()
     coefficients, error = fit.rounded()
-    literals = [hex_literal(c, "f" if fit.bits == FLOAT else "") for c in coefficients]
-    return [f"{name}: error 2^{float(log(error, 2)):.1f}"] + [f"    {literal}" for literal in literals]
+    suffix = "f" if fit.bits == FLOAT else ""
+    return f"{name}: error 2^{float(log(error, 2)):.1f}", [hex_literal(c, suffix) for c in coefficients]
+
+
+def number(literal):
+    """What a literal of C++ is worth, its sign aside: the headers write -n as often as -c."""
+    if "p" not in literal:
+        return int(literal, 16)
+    return abs(float.fromhex(literal.rstrip("f")))
+
+
+def main(arguments):
+    check = arguments[:1] == ["--check"]
+    names = arguments[1 if check else 0:] or list(CONSTANTS) + ["one_over_pi_words"] + list(FITS)
+    headers = "".join(p.read_text() for p in (pathlib.Path(__file__).parent.parent / "core").glob("math_*.h"))
+    known = {number(text) for text in re.findall(r"0x[0-9a-f.]+(?:p[-+]?\d+f?)?", headers)}
+    missing = 0
+    for name in names:
+        heading, literals = literals_of(name)
+        print(heading, flush=True)
+        for literal in literals:
+            lost = check and number(literal) not in known
+            missing += lost
+            print(f"    {literal}" + ("  is in no header" if lost else ""))
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or list(CONSTANTS) + list(FITS):
-        print("\n".join(report(chosen)), flush=True)
+    sys.exit(main(sys.argv[1:]))
