@@ -94,7 +94,8 @@ template <class T> void arange_in(const View& out, DType type, T start, T step) 
 }  // namespace
 
 void run_rows(RowFn run, const void* fn, int cost, const View* const* operands, int count) {
-  Row row{run, fn, cost == 1, cost, {}};
+  const bool takes_scalars = cost == 1 && count == 3;  // see binary_row
+  Row row{run, fn, takes_scalars, cost, {}};
   for (int k = 0; k < count; ++k) {
     const DType stored = operands[k]->dtype, wanted = computed(stored);
     if (stored == wanted) continue;
