@@ -40,8 +40,9 @@ Wide softplus_oracle(Wide x) {
 // Newton's method on the C library's erf, from our own value.
 Wide erfinv_oracle(Wide x) {
   const Wide a = std::fabs(x);
-  if (!(a < 1) || a < 1e-300L)
-    return a == 1 ? x * kInfinity : (a < 1 ? x * 0.886226925452758013649L : kNaN);
+  if (a == 1) return x * static_cast<Wide>(kInfinity);
+  if (!(a < 1)) return static_cast<Wide>(kNaN);
+  if (a < 1e-300L) return x * 0.886226925452758013649L;
   Wide y = static_cast<Wide>(erfinv(static_cast<double>(a)));
   for (int i = 0; i < 3; ++i) {
     const Wide error = a < 0.5L ? std::erf(y) - a : (1 - a) - std::erfc(y);
