@@ -1,6 +1,7 @@
 // The columns by device, and the names of the slots.
 #include "taper/core/kernels.h"
 
+#include "taper/core/backends.h"
 #include "taper/core/base/error.h"
 
 namespace taper {
@@ -157,6 +158,10 @@ const Kernels& meta_kernels() {
       .sgd = kNothing,
   };
   return kColumn;
+}
+
+const char* version() {
+  return "0.1.0";
 }
 
 const Kernels& kernels_for(Device device) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "taper/core/backends.h"
 #include "taper/core/base/error.h"
 
 namespace taper {
@@ -50,17 +51,17 @@ ArrayRef<Column> columns() {
 
 namespace {
 
-const Kernels& choose() {
+const Column& choose() {
   const char* wanted = std::getenv("TAPER_ISA");
   std::string known;
   for (const Column& column : columns()) {
     if (wanted == nullptr) {
-      if (column.runs) return *column.kernels;
+      if (column.runs) return column;
       continue;
     }
     if (std::strcmp(wanted, column.isa) == 0) {
       TAPER_CHECK(column.runs, "TAPER_ISA=", wanted, ": this machine does not have it");
-      return *column.kernels;
+      return column;
     }
     known += str(known.empty() ? "" : ", ", column.isa);
   }
@@ -71,9 +72,21 @@ const Kernels& choose() {
 }  // namespace
 }  // namespace cpu
 
-const Kernels& cpu_kernels() {
-  static const Kernels& column = cpu::choose();
+namespace {
+
+const cpu::Column& chosen() {
+  static const cpu::Column& column = cpu::choose();
   return column;
+}
+
+}  // namespace
+
+const Kernels& cpu_kernels() {
+  return *chosen().kernels;
+}
+
+const char* cpu_isa() {
+  return chosen().isa;
 }
 
 }  // namespace taper

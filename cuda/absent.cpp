@@ -1,4 +1,5 @@
 // Stands for the whole CUDA column in a build without CUDA.
+#include "taper/core/backends.h"
 #include "taper/core/kernels.h"
 
 namespace taper {
@@ -20,4 +21,15 @@ Allocator& cuda_allocator(int) {
   fail_absent();
 }
 
+namespace cuda {
+
+int device_count() {
+  return 0;
+}
+
+bool is_available() {
+  return false;
+}
+
+}  // namespace cuda
 }  // namespace taper

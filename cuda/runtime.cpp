@@ -35,6 +35,14 @@ DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);
 }
 
+bool is_available() {
+#if defined(TAPER_CUDA_EMULATED)
+  return false;
+#else
+  return device_count() > 0;
+#endif
+}
+
 int device_count() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "taper/core/backends.h"
 #include "taper/core/exec.h"
 
 namespace taper::cuda {
@@ -19,8 +20,6 @@ class DeviceGuard {
   int before_ = 0;
   bool changed_ = false;
 };
-
-int device_count();  // 0 on a machine without a driver
 
 // Streams are numbered for each device: 0 is its default stream, the others are made here and do
 // not wait for the default one. They live as long as the process.

@@ -1,0 +1,76 @@
+// taper, the command: what this build is, and the demo. Later issues add their own words to it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "taper/tools/taper/demo.h"
+#include "taper/taper.h"
+
+namespace {
+
+using taper::tools::DemoOptions;
+
+int print_info(bool as_json) {
+  const nlohmann::ordered_json info = {
+      {"version", taper::version()},
+      {"cpu_isa", taper::cpu_isa()},
+      {"threads", taper::get_num_threads()},
+      {"cuda_available", taper::cuda::is_available()},
+      {"cuda_devices", taper::cuda::device_count()},
+      {"sizeof_tensor", sizeof(taper::Tensor)},
+      {"sizeof_tensor_impl", sizeof(taper::TensorImpl)},
+      {"sizeof_tape_entry", sizeof(taper::Entry)},
+  };
+  if (as_json) {
+    std::printf("%s\n", info.dump(2).c_str());
+    return 0;
+  }
+  for (const auto& [key, value] : info.items()) {
+    std::printf("%-20s %s\n", key.c_str(),
+                value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Taper: tensors, a tape, and what stands on them.\n\n"
+               "Examples:\n"
+               "  taper info --json\n"
+               "  taper run demo --epochs 3\n"
+               "  taper run demo --name mine --resume     go on after Ctrl-C\n");
+  app.require_subcommand(1);
+
+  bool json = false;
+  CLI::App* info = app.add_subcommand("info", "What this build and machine are");
+  info->add_flag("--json", json, "Print JSON");
+
+  CLI::App* run = app.add_subcommand("run", "Run a built-in program");
+  run->require_subcommand(1);
+  DemoOptions demo;
+  CLI::App* train = run->add_subcommand(
+      "demo", "Train an MLP on Fashion-MNIST. Ctrl-C and SIGTERM save; --resume goes on");
+  train->add_option("--name", demo.name, "Results go to <runs>/<name>")->capture_default_str();
+  train->add_option("--runs", demo.runs, "Folder of all runs")->capture_default_str();
+  train->add_option("--data", demo.data, "Folder with IDX or IDX.gz files (else $TAPER_DATA, else Debian's)");
+  train->add_option("--epochs", demo.epochs)->capture_default_str()->check(CLI::Range(1, 1000000));
+  train->add_option("--batch", demo.batch)->capture_default_str()->check(CLI::Range(1, 60000));
+  train->add_option("--lr", demo.lr, "Adam's learning rate at its highest")->capture_default_str();
+  train->add_option("--seed", demo.seed)->capture_default_str();
+  train->add_option("--threads", demo.threads, "0: as many as there are cores")->capture_default_str();
+  train->add_option("--max-steps", demo.max_steps, "Stop, resumable, after so many steps");
+  train->add_option("--deadline", demo.deadline, "Seconds from SIGTERM to the kill")->capture_default_str();
+  train->add_flag("--resume", demo.resume, "Go on where the run of this name stopped");
+  train->add_flag("--glyphs", demo.glyphs, "Use the made-up glyphs even if the data is there");
+  train->add_flag("--json", demo.json, "Print the result as JSON");
+
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (info->parsed()) return print_info(json);
+    return taper::tools::run_demo(demo);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "taper: %s\n", e.what());
+    return 1;
+  }
+}
