@@ -60,13 +60,17 @@ Tensor zeros_for(const Tensor& g, IntArrayRef sizes) {
 }  // namespace
 
 Tensor as_index(const Frame& f, const Tensor& index) {
-  TAPER_CHECK(is_integral(index.dtype()), "the index must hold integers, got ", index.dtype());
+  TAPER_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32,
+              "the index must be i64 or i32, got ", index.dtype());
   return cast(f, index, kInt64);
 }
 
 namespace {
 
+// gather and scatter want i64, as in LibTorch; of an empty index nothing is read.
 void check_index_fits(const Tensor& x, const Tensor& index, std::int64_t dim) {
+  if (index.numel() == 0) return;
+  TAPER_CHECK(index.dtype() == kInt64, "the index must be i64, got ", index.dtype());
   bool fits = dims_of(x) == dims_of(index);
   for (std::int64_t d = 0; fits && d < x.dim() && index.dim() > 0; ++d) {
     fits = d == dim || index.size(d) <= x.size(d);
@@ -80,8 +84,8 @@ void check_index_fits(const Tensor& x, const Tensor& index, std::int64_t dim) {
 void Gather::forward(Frame& f) {
   const Tensor &x = f.in(0), &index = f.in(1);
   dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
-  if (index.numel() != 0) check_index_fits(x, index, dim_);
-  const Tensor at = as_index(f, index);
+  check_index_fits(x, index, dim_);
+  const Tensor at = cast(f, index, kInt64);
   if (f.needs(0)) f.save(at);
   sizes_ = owned(x.sizes());
   const Tensor& out = f.out(index.sizes(), x.dtype());
@@ -102,8 +106,8 @@ void Scatter::forward(Frame& f) {
   const Tensor &x = f.in(0), &index = f.in(1), &src = f.in(2);
   dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
   check_same_dtype(x, src);
-  if (index.numel() != 0) check_index_fits(x, index, dim_);
-  const Tensor at = as_index(f, index);
+  check_index_fits(x, index, dim_);
+  const Tensor at = cast(f, index, kInt64);
   f.save(at);
   const Tensor& out = f.out(x.sizes(), x.dtype());
   start_from(f, out, x);

@@ -206,9 +206,10 @@ void AddMatmul::forward(Frame& f) {
   check_product(a, b, a.size(-1), b.size(-2));
   TAPER_CHECK(x.dtype() == a.dtype(), "the operands must have one dtype, got ", x.dtype(), " and ",
               a.dtype(), "; convert one with to()");
-  TAPER_CHECK(
-      is_floating_point(x.dtype()) || (!beta_.is_floating_point() && !alpha_.is_floating_point()),
-      "beta and alpha must be integers beside ", x.dtype(), ", got ", beta_, " and ", alpha_);
+  if (is_integral(x.dtype(), true)) {  // as LibTorch does: 0.5 is 0 here
+    beta_ = beta_.to_int();
+    alpha_ = alpha_.to_int();
+  }
   save_factors(f, 1, 2);
   const Sizes sizes = product_sizes(a, b);
   expand_layout(x.layout(), sizes);

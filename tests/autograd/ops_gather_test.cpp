@@ -26,7 +26,7 @@ TEST(Gather, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(contains(message_of([&] { x.gather(0, i64({0})); }),
                        "an index of shape (1) does not fit into (2, 3)"));
   EXPECT_TRUE(contains(message_of([&] { x.gather(0, zeros({1, 4}, kInt64)); }), "does not fit"));
-  EXPECT_TRUE(contains(message_of([&] { x.gather(0, zeros({1, 3})); }), "must hold integers, got f32"));
+  EXPECT_TRUE(contains(message_of([&] { x.gather(0, zeros({1, 3})); }), "must be i64, got f32"));
   EXPECT_TRUE(contains(message_of([&] {
                          x.scatter(1, i64({{0}}), zeros({1, 1}, kFloat64));
                        }),
