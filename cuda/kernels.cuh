@@ -6,3 +6,36 @@
 #endif
 
 #include "taper/core/kernels.h"
+
+namespace taper::cuda {
+
+// copy.cu
+void copy(const Exec&, Out, In);
+void fill(const Exec&, Out, Scalar);
+void arange(const Exec&, Out, Scalar start, Scalar step);
+
+// elementwise*.cu. F is a functor of core/functors.h; those with two parameters are templates of
+// the type that they compute in.
+template <class F> void unary(const Exec&, Out, In);
+template <class F> void binary(const Exec&, Out, In, In);
+template <template <class> class F> void unary2(const Exec&, Out, In, double, double);
+template <template <class> class F> void binary2(const Exec&, Out, In, In, double, double);
+void where(const Exec&, Out, In condition, In a, In b);
+
+// reduce.cu
+void sum(const Exec&, Out, In);
+void prod(const Exec&, Out, In);
+void amax(const Exec&, Out, In);
+void amin(const Exec&, Out, In);
+void var_mean(const Exec&, Out var, Out mean, In, double correction);
+
+// softmax.cu
+void softmax(const Exec&, Out, In, int dim);
+void log_softmax(const Exec&, Out, In, int dim);
+void softmax_grad(const Exec&, Out, In grad, In y, int dim);
+void log_softmax_grad(const Exec&, Out, In grad, In y, int dim);
+
+// gemm.cu
+void matmul(const Exec&, Out, In a, In b, In bias);
+
+}  // namespace taper::cuda

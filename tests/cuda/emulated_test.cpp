@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#ifdef TAPER_CUDA_EMULATED  // a real device is not ours to test
 #include <gtest/gtest.h>
 
 #include "taper/cuda/launch.cuh"
@@ -310,3 +311,5 @@ TEST(EmulatedAtomics, LoseNothingBetweenThreadsOfTheHost) {
 
 }  // namespace
 }  // namespace taper::cuda
+
+#endif

@@ -1,0 +1,209 @@
+// Moves and converts elements between any two layouts, and makes constant and counting ones.
+#include <cstring>
+
+#include "taper/core/functors.h"
+#include "taper/cuda/device.cuh"
+
+// Note [Strided on the device]
+// Kernels know dense elements only. What is strided is brought to scratch, or taken from it, by the
+// one kernel of this file that walks strides, compiled once for each element size: two more passes
+// over such an operand, for a compile time that does not grow with functors times layouts.
+namespace taper::cuda {
+namespace {
+
+// The elements of two layouts of equal sizes, walked together; strides in elements.
+struct Walk {
+  int ndim = 0;
+  Index n = 1;
+  Index sizes[kMaxDims] = {};
+  Index to[kMaxDims] = {}, from[kMaxDims] = {};
+};
+
+Walk walk_of(const Layout& to, const Layout& from) {
+  Layout layouts[2] = {to, from};
+  Layout* const pointers[2] = {&layouts[0], &layouts[1]};
+  order_dims(pointers, 2);
+  Walk walk;
+  walk.ndim = layouts[0].ndim;
+  walk.n = layouts[0].numel();
+  for (int d = 0; d < walk.ndim; ++d) {
+    walk.sizes[d] = layouts[0].sizes[d];
+    walk.to[d] = layouts[0].strides[d];
+    walk.from[d] = layouts[1].strides[d];
+  }
+  return walk;
+}
+
+// Number is 32 bits wide where n allows it: a 64-bit division costs a GPU some fifty instructions.
+template <class Word, class Number>
+__global__ void copy_walk(Word* to, const Word* from, Walk walk) {
+  for (Index i = first_index(); i < walk.n; i += index_step()) {
+    Number rest = static_cast<Number>(i);
+    Index at_to = 0, at_from = 0;
+    for (int d = walk.ndim - 1; d >= 0; --d) {
+      const Number size = static_cast<Number>(walk.sizes[d]);
+      const Index at = static_cast<Index>(rest % size);
+      rest /= size;
+      at_to += at * walk.to[d];
+      at_from += at * walk.from[d];
+    }
+    to[at_to] = from[at_from];
+  }
+}
+
+template <class Word>
+void copy_words(const Exec& exec, void* to, const void* from, const Walk& walk) {
+  const auto kernel =
+      walk.n <= 0x7fffffff ? copy_walk<Word, std::uint32_t> : copy_walk<Word, std::uint64_t>;
+  launch_on(exec, blocks_for(walk.n), kThreads, kernel, static_cast<Word*>(to),
+            static_cast<const Word*>(from), walk);
+}
+
+void copy_same(const Exec& exec,
+               std::int64_t size,
+               void* to,
+               const Layout& to_layout,
+               const void* from,
+               const Layout& from_layout) {
+  const Walk walk = walk_of(to_layout, from_layout);
+  if (walk.n == 0) return;
+  if (walk.ndim == 0 || (walk.ndim == 1 && walk.to[0] == 1 && walk.from[0] == 1)) {
+    const DeviceGuard guard(exec.device.index());
+    TAPER_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(walk.n * size),
+                                     cudaMemcpyDeviceToDevice,
+                                     stream_of(exec.device, exec.stream)));
+    return;
+  }
+  visit_word(size,
+             [&](auto word) { copy_words<typename decltype(word)::type>(exec, to, from, walk); });
+}
+
+template <class To, class From> __global__ void convert(void* to, const void* from, Index n) {
+  for (Index i = first_index(); i < n; i += index_step()) {
+    static_cast<To*>(to)[i] = fn::Cast<To>{}(static_cast<const From*>(from)[i]);
+  }
+}
+
+template <class Word> __global__ void fill_words(Word* to, Word value, Index n) {
+  for (Index i = first_index(); i < n; i += index_step()) to[i] = value;
+}
+
+template <class To, class T> __global__ void count_up(To* to, fn::Arange<T> f, Index n) {
+  for (Index i = first_index(); i < n; i += index_step()) to[i] = fn::Cast<To>{}(f(i));
+}
+
+// Element i is start + i * step, computed in T, in row-major order.
+template <class T> void arange_in(const Exec& exec, const Out& out, T start, T step) {
+  const Index n = out.layout->numel();
+  DenseOut to(exec, out);
+  visit_dtype(out.dtype, [&](auto type) {
+    using To = typename decltype(type)::type;
+    launch_on(exec, blocks_for(n), kThreads, count_up<To, T>, static_cast<To*>(to.data()),
+              fn::Arange<T>{start, step}, n);
+  });
+  to.finish();
+}
+
+// The bits of `value` as an element of `dtype`.
+std::uint64_t bits_of(DType dtype, const Scalar& value) {
+  std::uint64_t bits = 0;
+  visit_dtype(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T element = value.is_floating_point() ? fn::Cast<T>{}(value.to_double())
+                                                : fn::Cast<T>{}(value.to_int());
+    std::memcpy(&bits, &element, sizeof(T));
+  });
+  return bits;
+}
+
+Layout dense_layout(const Layout& like) {
+  return contiguous_layout(like.shape());
+}
+
+}  // namespace
+
+void order_dims(Layout* const* layouts, int count) {
+  const auto magnitude = [](Index x) { return x < 0 ? -x : x; };
+  coalesce(layouts, count);
+  const Layout& first = *layouts[0];
+  for (int d = 1; d < first.ndim; ++d) {
+    for (int k = d; k > 0; --k) {
+      if (magnitude(first.strides[k - 1]) >= magnitude(first.strides[k])) break;
+      for (int i = 0; i < count; ++i) {
+        std::swap(layouts[i]->sizes[k - 1], layouts[i]->sizes[k]);
+        std::swap(layouts[i]->strides[k - 1], layouts[i]->strides[k]);
+      }
+    }
+  }
+  coalesce(layouts, count);
+}
+
+const void* dense(const Exec& exec, const View& in) {
+  if (in.layout->is_contiguous()) return in.data;
+  const std::int64_t size = element_size(in.dtype);
+  void* copied = exec.scratch(static_cast<size_t>(in.layout->numel() * size));
+  copy_same(exec, size, copied, dense_layout(*in.layout), in.data, *in.layout);
+  return copied;
+}
+
+DenseOut::DenseOut(const Exec& exec, const View& out)
+    : exec_(exec),
+      out_(out),
+      data_(out.layout->is_contiguous() ? out.data
+                                        : exec.scratch(static_cast<size_t>(
+                                              out.layout->numel() * element_size(out.dtype)))) {}
+
+void DenseOut::finish() {
+  if (data_ == out_.data) return;
+  copy_same(exec_, element_size(out_.dtype), out_.data, *out_.layout, data_,
+            dense_layout(*out_.layout));
+}
+
+void copy(const Exec& exec, Out out, In in) {
+  const Index n = out.layout->numel();
+  if (n == 0) return;
+  if (out.dtype == in.dtype) {
+    copy_same(exec, element_size(out.dtype), out.data, *out.layout, in.data, *in.layout);
+    return;
+  }
+  DenseOut to(exec, out);
+  const void* from = dense(exec, in);
+  void (*kernel)(void*, const void*, Index) = nullptr;
+  visit_dtype(out.dtype, [&](auto to_type) {
+    visit_dtype(in.dtype, [&](auto from_type) {
+      kernel = convert<typename decltype(to_type)::type, typename decltype(from_type)::type>;
+    });
+  });
+  launch_on(exec, blocks_for(n), kThreads, kernel, to.data(), from, n);
+  to.finish();
+}
+
+void fill(const Exec& exec, Out out, Scalar value) {
+  const Index n = out.layout->numel();
+  if (n == 0) return;
+  const std::int64_t size = element_size(out.dtype);
+  const bool strided = !out.layout->is_contiguous();
+  // Strided: one element is made, and copied to all by stride 0.
+  void* to = strided ? exec.scratch(static_cast<size_t>(size)) : out.data;
+  visit_word(size, [&](auto type) {
+    using Word = typename decltype(type)::type;
+    const Word word = static_cast<Word>(bits_of(out.dtype, value));
+    const Index count = strided ? 1 : n;
+    launch_on(exec, blocks_for(count), kThreads, fill_words<Word>, static_cast<Word*>(to), word,
+              count);
+  });
+  if (!strided) return;
+  Layout one = *out.layout;
+  for (int d = 0; d < one.ndim; ++d) one.strides[d] = 0;
+  copy_same(exec, size, out.data, *out.layout, to, one);
+}
+
+void arange(const Exec& exec, Out out, Scalar start, Scalar step) {
+  if (start.is_floating_point() || step.is_floating_point() || is_floating_point(out.dtype)) {
+    arange_in(exec, out, start.to_double(), step.to_double());
+  } else {
+    arange_in(exec, out, start.to_int(), step.to_int());
+  }
+}
+
+}  // namespace taper::cuda
