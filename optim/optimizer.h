@@ -103,7 +103,7 @@ class Optimizer {
 // A set of options with LibTorch's chained setters: Options(0.1).momentum(0.9).
 class SGDOptions : public OptimizerOptions {
  public:
-  explicit SGDOptions(double lr) : lr_(lr) {}
+  SGDOptions(double lr) : lr_(lr) {}  // NOLINT: SGD(params, 0.1)
 
   double lr() const { return lr_; }
   double momentum() const { return momentum_; }
@@ -147,7 +147,7 @@ using Betas = std::tuple<double, double>;
 
 class AdamOptions : public OptimizerOptions {
  public:
-  explicit AdamOptions(double lr = 1e-3) : lr_(lr) {}
+  AdamOptions(double lr = 1e-3) : lr_(lr) {}  // NOLINT
 
   double lr() const { return lr_; }
   Betas betas() const { return betas_; }
@@ -177,7 +177,7 @@ class AdamOptions : public OptimizerOptions {
 // The same with AdamW's default decay, 0.01.
 class AdamWOptions : public AdamOptions {
  public:
-  explicit AdamWOptions(double lr = 1e-3) : AdamOptions(lr) { weight_decay_ = 1e-2; }
+  AdamWOptions(double lr = 1e-3) : AdamOptions(lr) { weight_decay_ = 1e-2; }
 
   using AdamOptions::betas, AdamOptions::eps, AdamOptions::lr, AdamOptions::weight_decay,
       AdamOptions::amsgrad;

@@ -109,22 +109,29 @@ class Log {
   std::vector<json> entries_;
 };
 
-Chart chart_of(const std::vector<json>& entries, std::int64_t steps_per_epoch) {
+// At most kPoints of the single batches are drawn, so that the file stays small.
+Chart chart_of(const std::vector<json>& entries,
+               std::int64_t steps_per_epoch,
+               const DemoOptions& options) {
+  constexpr std::size_t kPoints = 800;
+  const std::size_t every = entries.size() / kPoints + 1;
   Series raw{"batch", "#3366cc", {}, {}, true, false}, smooth{"training loss", "#3366cc", {}, {}};
   Series accuracy{"test accuracy", "#cc6633", {}, {}, false, true};
   double mean = 0, weight = 0;
+  std::size_t count = 0;
   for (const json& e : entries) {
     const double epoch = e.at("step").get<double>() / static_cast<double>(steps_per_epoch);
     if (e.contains("loss")) {
       const double loss = e.at("loss").get<double>();
       mean = 0.98 * mean + 0.02 * loss, weight = 0.98 * weight + 0.02;
+      if (count++ % every != 0) continue;
       raw.x.push_back(epoch), raw.y.push_back(loss);
       smooth.x.push_back(epoch), smooth.y.push_back(mean / weight);
     } else if (e.contains("test_accuracy")) {
       accuracy.x.push_back(epoch), accuracy.y.push_back(100 * e.at("test_accuracy").get<double>());
     }
   }
-  return {"Learning", "epoch", "cross-entropy", "% right", {raw, smooth, accuracy}};
+  return {"MLP 784-256-128-10, " + options.name, "epoch", "cross-entropy", "% right", {raw, smooth, accuracy}};
 }
 
 // Everything that a stopped run needs to go on as if it had not been stopped.
@@ -287,7 +294,7 @@ class Run {
 
   void write_chart() {
     std::ofstream out(folder_ + "/loss.svg");
-    out << to_svg(chart_of(log_->entries(), per_epoch_));
+    out << to_svg(chart_of(log_->entries(), per_epoch_, options_));
   }
 
   void finish() {

@@ -1,0 +1,57 @@
+// Timing, and the rows that a benchmark reports: ours beside a peer's, a goal, and the limit.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v.empty() ? 0 : v[v.size() / 2];
+}
+
+// Keeps the compiler from dropping what made `x`.
+template <class T> void keep(const T& x) {
+  asm volatile("" : : "g"(&x) : "memory");
+}
+
+// Seconds per call of f: repeats it until a sample lasts `sample` seconds; the best of `samples`
+// is what the code costs when nobody disturbs it.
+template <class F> double seconds_per_call(F f, double sample = 0.01, int samples = 5) {
+  f();
+  long calls = 1;
+  double best = 1e300;
+  for (int taken = 0; taken < samples;) {
+    const double start = now();
+    for (long i = 0; i < calls; ++i) f();
+    const double took = now() - start;
+    if (took < sample / 2) {
+      calls = took <= 0 ? calls * 10 : static_cast<long>(static_cast<double>(calls) * sample / took) + 1;
+      continue;
+    }
+    best = std::min(best, took / static_cast<double>(calls));
+    ++taken;
+  }
+  return best;
+}
+
+// One measured thing. `name` is the same in our program and in the peer's.
+struct Result {
+  std::string name;
+  double value;
+};
+
+// What is asked of a row: ours / peer at most `goal`, or, without a peer, ours at most `limit`.
+struct Row {
+  std::string name, unit;
+  double goal = 0;   // of the ratio; 0: none
+  double limit = -1; // absolute; below 0: none
+};
+
+}  // namespace bench

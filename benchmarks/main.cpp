@@ -1,0 +1,100 @@
+// taper_bench: runs groups of benchmarks beside their peers, in turns, and prints ratios.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "taper/benchmarks/core.h"
+#include "taper/taper.h"
+
+namespace {
+
+using bench::Result;
+using bench::Row;
+
+// A peer's program prints "name<TAB>value" lines.
+std::vector<Result> run_peer(const std::string& program, const std::string& group) {
+  std::vector<Result> out;
+  std::FILE* pipe = popen(("'" + program + "' " + group).c_str(), "r");
+  if (pipe == nullptr) return out;
+  char line[256];
+  while (std::fgets(line, sizeof line, pipe) != nullptr) {
+    const std::string text = line;
+    const auto tab = text.find('\t');
+    if (tab != std::string::npos) out.push_back({text.substr(0, tab), std::stod(text.substr(tab + 1))});
+  }
+  pclose(pipe);
+  return out;
+}
+
+using Samples = std::map<std::string, std::vector<double>>;
+
+void add(Samples& samples, const std::vector<Result>& results) {
+  for (const Result& r : results) samples[r.name].push_back(r.value);
+}
+
+std::string peer_path(const char* self) {
+  const std::string path = std::string(self).substr(0, std::string(self).rfind('/') + 1) + "taper_peer_torch";
+  return std::ifstream(path).good() ? path : "";
+}
+
+nlohmann::ordered_json row_json(const Row& row, const Samples& ours, const Samples& peer) {
+  const double mine = bench::median(ours.at(row.name));
+  nlohmann::ordered_json out = {{"name", row.name}, {"ours", mine}, {"peer", nullptr},
+                                {"peer_name", nullptr}, {"limit", nullptr}, {"unit", row.unit},
+                                {"ratio", nullptr}, {"goal", nullptr}, {"met", nullptr}};
+  if (row.limit >= 0) {
+    out["limit"] = row.limit;
+    out["met"] = mine <= row.limit;
+  }
+  if (row.goal > 0) out["goal"] = row.goal;
+  const auto theirs = peer.find(row.name);
+  if (theirs == peer.end()) return out;
+  const double other = bench::median(theirs->second);
+  out["peer"] = other;
+  out["peer_name"] = "LibTorch";
+  out["ratio"] = mine / other;
+  if (row.goal > 0) out["met"] = mine / other <= row.goal;
+  return out;
+}
+
+std::string cell(const nlohmann::ordered_json& v, const char* format) {
+  if (v.is_null()) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, format, v.get<double>());
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Benchmarks beside their peers, in one run.\n\nExamples:\n"
+               "  taper_bench core\n  taper_bench core --rounds 9 --json core.json\n");
+  std::string group = "core", json_file;
+  int rounds = 5;
+  app.add_option("group", group, "core")->check(CLI::IsMember({"core"}))->capture_default_str();
+  app.add_option("--json", json_file, "Also write the rows as JSON");
+  app.add_option("--rounds", rounds, "Turns of ours and the peer's; medians count")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const std::string peer = peer_path(argv[0]);
+  if (peer.empty()) std::printf("No LibTorch here (Debian: libtorch-dev): ours alone.\n");
+  Samples ours, theirs;
+  for (int r = 0; r < rounds; ++r) {
+    std::fprintf(stderr, "round %d/%d\n", r + 1, rounds);
+    add(ours, bench::run_core());
+    if (!peer.empty()) add(theirs, run_peer(peer, group));
+  }
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", "name", "ours", "LibTorch", "ratio", "goal", "met", "unit");
+  for (const Row& row : bench::core_rows()) {
+    rows.push_back(row_json(row, ours, theirs));
+    const auto& j = rows.back();
+    std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", row.name.c_str(), cell(j["ours"], "%.1f").c_str(),
+                cell(j["peer"], "%.1f").c_str(), cell(j["ratio"], "%.3f").c_str(),
+                cell(j["goal"].is_null() ? j["limit"] : j["goal"], "%.2f").c_str(),
+                j["met"].is_null() ? "-" : j["met"].get<bool>() ? "yes" : "NO", row.unit.c_str());
+  }
+  if (!json_file.empty()) std::ofstream(json_file) << rows.dump(2) << '\n';
+  return 0;
+}
