@@ -114,7 +114,7 @@ void input_gradient(const Exec& exec,
 // pixels are those of all images, in order. Both are copied out for as many images as fit
 // kCopyBytes; the product goes on from what the images before gave, so that each element of dw is
 // one chain of fmas, however the images are cut.
-constexpr Index kCopyBytes = Index{4} << 20;
+constexpr Index kCopyBytes = Index{1} << 20;
 
 template <class E> class WeightGradient {
  public:
@@ -211,7 +211,10 @@ template <class E> class WeightGradient {
 
   static void copy_row(T* to, const E* from, Index step, Index n) {
     if (step == 1) {
-      for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
+      if constexpr (std::is_same_v<E, T>)
+        __builtin_memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+      else
+        for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
     } else {
       for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(from[i * step]);
     }

@@ -200,28 +200,16 @@ template <class E> class Correlate {
 
   // Channels lie apart, columns `step` apart.
   void copy_columns(T* to, const E* from, Index step, Index cols, Index n) const {
-    const Index channel = c_.src.channel;
-    if (step == 1 && cols == kCols) {
-      for (Index c = 0; c < n; ++c) {
-        for (Index i = 0; i < kCols; ++i) to[c * kCols + i] = static_cast<T>(from[c * channel + i]);
-      }
-      return;
-    }
-    for (Index i = 0; i < cols;) {
-      if (step == 1 && cols - i >= 4) {
-        for (Index c = 0; c < n; ++c) {
-          for (Index q = 0; q < 4; ++q) {
-            to[c * kCols + i + q] = static_cast<T>(from[c * channel + i + q]);
-          }
-        }
-        i += 4;
-      } else {
-        for (Index c = 0; c < n; ++c) {
-          to[c * kCols + i] = static_cast<T>(from[c * channel + i * step]);
-        }
-        ++i;
-      }
-    }
+    if (step == 1 && cols == kCols) return copy_lanes<kCols>(to, from, n);
+    Index i = 0;
+    for (; step == 1 && i + 8 <= cols; i += 8) copy_lanes<8>(to + i, from + i, n);
+    for (; step == 1 && i + 4 <= cols; i += 4) copy_lanes<4>(to + i, from + i, n);
+    for (; step == 1 && i + 2 <= cols; i += 2) copy_lanes<2>(to + i, from + i, n);
+    for (; i < cols; ++i) copy_lanes<1>(to + i, from + i * step, n);
+  }
+
+  template <int N> void copy_lanes(T* to, const E* from, Index n) const {
+    for (Index c = 0; c < n; ++c) copy_run<N>(to + c * kCols, from + c * c_.src.channel);
   }
 
   // Channels are neighbours, as in channels_last.

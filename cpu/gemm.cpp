@@ -247,18 +247,29 @@ template <class E> class PackedProduct {
     const Index panels_a = packs_a ? padded(m1_ - m0_, kTileRows) / kTileRows : 0;
     const Index panels_b = padded(n1_ - n0_, kCols) / kCols;
     parallel_for(panels_a + panels_b, 1 + kGrain / (8 * kDepth), [&](Index begin, Index end) {
-      for (Index panel = begin; panel < end; ++panel) {
-        if (panel < panels_a) {
-          const Index i = m0_ + panel * kTileRows;
-          pack_panel<kTileRows>(a_ + panel * kTileRows * depth_, p_.a.at(i, k0_), p_.a.row,
-                                p_.a.col, p_.m - i < kTileRows ? p_.m - i : kTileRows, depth_);
-        } else {
-          const Index j = n0_ + (panel - panels_a) * kCols;
-          pack_panel<kCols>(b_ + (panel - panels_a) * kCols * depth_, p_.b.at(k0_, j), p_.b.col,
-                            p_.b.row, p_.n - j < kCols ? p_.n - j : kCols, depth_);
-        }
+      for (; begin < end && begin < panels_a; ++begin) {
+        const Index i = m0_ + begin * kTileRows;
+        pack_panel<kTileRows>(a_ + begin * kTileRows * depth_, p_.a.at(i, k0_), p_.a.row, p_.a.col,
+                              p_.m - i < kTileRows ? p_.m - i : kTileRows, depth_);
       }
+      if (begin < end) pack_b(begin - panels_a, end - panels_a);
     });
+  }
+
+  void pack_b(Index begin, Index end) {
+    if (p_.b.col == 1) {
+      const Index whole = (p_.n - n0_) / kCols < end ? (p_.n - n0_) / kCols : end;
+      if (begin < whole) {
+        pack_rows<kCols>(b_ + begin * kCols * depth_, kCols * depth_, whole - begin,
+                         p_.b.at(k0_, n0_ + begin * kCols), p_.b.row, depth_);
+        begin = whole;
+      }
+    }
+    for (; begin < end; ++begin) {
+      const Index j = n0_ + begin * kCols;
+      pack_panel<kCols>(b_ + begin * kCols * depth_, p_.b.at(k0_, j), p_.b.col, p_.b.row,
+                        p_.n - j < kCols ? p_.n - j : kCols, depth_);
+    }
   }
 
   // Tasks of kBlockRows rows (a block of A for the second cache) by up to 16 panels of B.

@@ -7,6 +7,13 @@ namespace taper::cpu {
 inline namespace TAPER_ISA {
 namespace gemm {
 
+// N neighbours, as T. By way of a buffer, so that no store has to wait for the next load.
+template <int N, class E, class T> TAPER_INLINE void copy_run(T* out, const E* in) {
+  T buffer[std::size_t{N}];
+  for (int i = 0; i < N; ++i) buffer[i] = static_cast<T>(in[i]);
+  __builtin_memcpy(out, buffer, sizeof buffer);
+}
+
 // Turns 4 x 4 elements: the rows of `in`, `step` apart, become columns. E converts to T.
 template <class E, class T>
 TAPER_INLINE void transpose4(T* out, Index out_step, const E* in, Index step) {
@@ -37,9 +44,7 @@ template <int Width, class E, class T>
 void pack_panel(T* out, const E* in, Index step, Index next, Index count, Index depth) {
   Index k = 0;
   if (step == 1 && count == Width) {
-    for (; k < depth; ++k) {
-      for (int i = 0; i < Width; ++i) out[k * Width + i] = T(in[k * next + i]);
-    }
+    for (; k < depth; ++k) copy_run<Width>(out + k * Width, in + k * next);
   } else if (next == 1 && count == Width) {
     for (; k + 4 <= depth; k += 4) {
       T* to = out + k * Width;
@@ -55,6 +60,17 @@ void pack_panel(T* out, const E* in, Index step, Index next, Index count, Index 
   for (; k < depth; ++k) {
     for (Index i = 0; i < Width; ++i) {
       out[k * Width + i] = i < count ? T(in[i * step + k * next]) : T(0);
+    }
+  }
+}
+
+// Panels of Width columns, `panel` apart in `out`, of rows that lie dense in `in` and `next` apart.
+// Row by row: what one panel needs of a row is too short for the prefetcher.
+template <int Width, class E, class T>
+void pack_rows(T* out, Index panel, Index panels, const E* in, Index next, Index depth) {
+  for (Index k = 0; k < depth; ++k) {
+    for (Index p = 0; p < panels; ++p) {
+      copy_run<Width>(out + p * panel + k * Width, in + k * next + p * Width);
     }
   }
 }

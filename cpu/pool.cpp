@@ -49,54 +49,86 @@ Index area_of(const Layout& layout) {
   return layout.sizes[2] * layout.sizes[3];
 }
 
-// The largest of one window: the first of equals, or the first NaN. Padding is never it; a window
-// that covers nothing gives -inf (or the lowest integer) at place 0.
-template <class E> struct Best {
-  E value;
-  Index place;
-};
+constexpr Index kRow = 256;  // outputs of one row that are made together
 
-template <class E>
-TAPER_INLINE Best<E> largest(const E* plane, Index row, Index col, Span y, Span x, Index width) {
-  using T = Wide<E>;
-  Best<E> best{std::is_floating_point_v<T> ? static_cast<E>(-math::detail::kInf<float>)
-                                           : std::numeric_limits<E>::lowest(),
-               y.size() > 0 && x.size() > 0 ? y.begin * width + x.begin : 0};
-  T top = static_cast<T>(best.value);
-  for (Index i = y.begin; i < y.end; i += y.step) {
-    for (Index j = x.begin; j < x.end; j += x.step) {
-      const E value = plane[i * row + j * col];
-      const T candidate = static_cast<T>(value);
-      const bool better = candidate > top || (candidate != candidate && top == top);
-      if (better) {
-        top = candidate;
-        best = {value, i * width + j};
-      }
+// Calls tap(first, last, from, step, place) for the places of the windows of outputs
+// (i, [j, j + n)), in the order of each window: outputs j + [first, last) meet the elements at
+// from, from + step, ..., of which the first is number `place` of the plane.
+template <class E, class Tap>
+TAPER_INLINE void for_taps(const Window2d& window,
+                           const Layout& in,
+                           Images<const E> plane,
+                           Index i,
+                           Index j,
+                           Index n,
+                           const Tap& tap) {
+  const Index width = in.sizes[3], stride = window.stride[1];
+  const Span rows = span_of(window, 0, i, in.sizes[2]);
+  for (Index r = rows.begin; r < rows.end; r += rows.step) {
+    for (Index b = 0; b < window.kernel[1]; ++b) {
+      const Index x = j * stride - window.padding[1] + b * window.dilation[1];
+      Index first = x >= 0 ? 0 : (-x + stride - 1) / stride;
+      Index last = x >= width ? 0 : (width - x + stride - 1) / stride;
+      last = last < n ? last : n;
+      if (first >= last) continue;
+      const Index at = x + first * stride;
+      tap(first, last, plane.data + r * plane.row + at * plane.col, stride * plane.col,
+          r * width + at);
     }
   }
-  return best;
 }
+
+// The largest of each window: the first of equals, or the first NaN. Padding is never it; where a
+// window has nothing above -inf, the place is that of its first element.
+template <class E> struct Largest {
+  using T = Wide<E>;
+  T top[kRow];
+  Index place[kRow];
+
+  void start(const Window2d& window, const Layout& in, Index i, Index j, Index n) {
+    const Span rows = span_of(window, 0, i, in.sizes[2]);
+    for (Index k = 0; k < n; ++k) {
+      const Span cols = span_of(window, 1, j + k, in.sizes[3]);
+      top[k] = -math::detail::kInf<T>;
+      place[k] = rows.size() > 0 && cols.size() > 0 ? rows.begin * in.sizes[3] + cols.begin : 0;
+    }
+  }
+
+  void take(Index first, Index last, const E* from, Index step, Index at, Index place_step) {
+    for (Index k = first; k < last; ++k, at += place_step) {
+      const T x = static_cast<T>(from[(k - first) * step]);
+      const bool better = (x > top[k]) | ((x != x) & (top[k] == top[k]));
+      top[k] = better ? x : top[k];
+      place[k] = better ? at : place[k];
+    }
+  }
+};
 
 template <class E>
 void max_forward(const View& y, const View& indices, const View& x, const Window2d& window) {
   const Images<E> out = images_of<E>(y);
   const Images<const E> in = images_of<const E>(x);
   const Layout &ly = *y.layout, &lx = *x.layout;
-  const bool keeps = indices.defined();
-  const Images<Index> place = keeps ? images_of<Index>(indices) : Images<Index>{};
-  const Index work = area_of(ly) * window.kernel[0] * window.kernel[1] * 2;
+  const Images<Index> places = indices.defined() ? images_of<Index>(indices) : Images<Index>{};
+  const Index work = area_of(ly) * window.kernel[0] * window.kernel[1];
   for_planes(ly, work, [&](Index n, Index c) {
-    const E* plane = in.data + n * in.image + c * in.channel;
+    Images<const E> plane = in;
+    plane.data += n * in.image + c * in.channel;
+    Largest<E> best;
     for (Index i = 0; i < ly.sizes[2]; ++i) {
-      const Span rows = span_of(window, 0, i, lx.sizes[2]);
-      for (Index j = 0; j < ly.sizes[3]; ++j) {
-        const Span cols = span_of(window, 1, j, lx.sizes[3]);
-        const Best<E> best = largest<E>(plane, in.row, in.col, rows, cols, lx.sizes[3]);
-        out.data[n * out.image + c * out.channel + i * out.row + j * out.col] = best.value;
-        if (keeps) {
-          place.data[n * place.image + c * place.channel + i * place.row + j * place.col] =
-              best.place;
-        }
+      for (Index j = 0; j < ly.sizes[3]; j += kRow) {
+        const Index count = ly.sizes[3] - j < kRow ? ly.sizes[3] - j : kRow;
+        best.start(window, lx, i, j, count);
+        for_taps<E>(window, lx, plane, i, j, count,
+                    [&](Index first, Index last, const E* from, Index step, Index at) {
+                      best.take(first, last, from, step, at, window.stride[1]);
+                    });
+        E* to = out.data + n * out.image + c * out.channel + i * out.row + j * out.col;
+        for (Index k = 0; k < count; ++k) to[k * out.col] = static_cast<E>(best.top[k]);
+        if (places.data == nullptr) continue;
+        Index* place =
+            places.data + n * places.image + c * places.channel + i * places.row + j * places.col;
+        for (Index k = 0; k < count; ++k) place[k * places.col] = best.place[k];
       }
     }
   });
@@ -181,19 +213,26 @@ template <class E> void avg_forward(const View& y, const View& x, const Window2d
   const Layout &ly = *y.layout, &lx = *x.layout;
   const Index work = area_of(ly) * window.kernel[0] * window.kernel[1];
   for_planes(ly, work, [&](Index n, Index c) {
-    const E* plane = in.data + n * in.image + c * in.channel;
+    Images<const E> plane = in;
+    plane.data += n * in.image + c * in.channel;
+    T sums[kRow];
     for (Index i = 0; i < ly.sizes[2]; ++i) {
       const Span rows = span_of(window, 0, i, lx.sizes[2]);
-      for (Index j = 0; j < ly.sizes[3]; ++j) {
-        const Span cols = span_of(window, 1, j, lx.sizes[3]);
-        T sum = 0;
-        for (Index r = rows.begin; r < rows.end; r += rows.step) {
-          for (Index s = cols.begin; s < cols.end; s += cols.step) {
-            sum += static_cast<T>(plane[r * in.row + s * in.col]);
-          }
+      for (Index j = 0; j < ly.sizes[3]; j += kRow) {
+        const Index count = ly.sizes[3] - j < kRow ? ly.sizes[3] - j : kRow;
+        for (Index k = 0; k < count; ++k) sums[k] = T(0);
+        for_taps<E>(window, lx, plane, i, j, count,
+                    [&](Index first, Index last, const E* from, Index step, Index) {
+                      for (Index k = first; k < last; ++k) {
+                        sums[k] += static_cast<T>(from[(k - first) * step]);
+                      }
+                    });
+        E* to = out.data + n * out.image + c * out.channel + i * out.row + j * out.col;
+        for (Index k = 0; k < count; ++k) {
+          const Span cols = span_of(window, 1, j + k, lx.sizes[3]);
+          const T by = divisor<T>(window, i, j + k, lx.sizes[2], lx.sizes[3], rows, cols);
+          to[k * out.col] = static_cast<E>(sums[k] / by);
         }
-        sum /= divisor<T>(window, i, j, lx.sizes[2], lx.sizes[3], rows, cols);
-        out.data[n * out.image + c * out.channel + i * out.row + j * out.col] = static_cast<E>(sum);
       }
     }
   });
