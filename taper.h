@@ -14,6 +14,7 @@
 #include "taper/autograd/ops/matmul.h"
 #include "taper/autograd/ops/norm.h"
 #include "taper/autograd/ops/pad.h"
+#include "taper/autograd/ops/patches.h"
 #include "taper/autograd/ops/pool.h"
 #include "taper/autograd/ops/random.h"
 #include "taper/autograd/ops/reduce.h"

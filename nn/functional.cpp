@@ -1,24 +1,19 @@
-// How each function of nn::functional reads its options and forwards.
+// How the activations, losses and pools of nn::functional read their options and forward.
 #include "taper/nn/functional.h"
 
-#include "taper/autograd/ops/attention.h"
-#include "taper/autograd/ops/conv.h"
+#include "taper/autograd/grad_mode.h"
 #include "taper/autograd/ops/elementwise.h"
-#include "taper/autograd/ops/index.h"
-#include "taper/autograd/ops/matmul.h"
-#include "taper/autograd/ops/norm.h"
 #include "taper/autograd/ops/pool.h"
-#include "taper/autograd/ops/random.h"
-#include "taper/autograd/ops/reduce.h"
-#include "taper/autograd/ops/shape.h"
 #include "taper/autograd/ops/softmax.h"
 
 namespace taper::nn::functional {
 namespace {
 
-// With the inplace option, x takes the elements of the result.
-Tensor placed(const Tensor& x, const Tensor& result, bool inplace) {
-  return inplace ? x.copy_(result) : result;
+// With the inplace option x takes the elements of the result. Backward needs what was there, so it
+// gets a copy.
+template <class F> Tensor placed(const Tensor& x, bool inplace, const F& f) {
+  if (!inplace) return f(x);
+  return x.copy_(f(x.requires_grad() && GradMode::is_enabled() ? x.clone() : x));
 }
 
 }  // namespace
@@ -30,22 +25,24 @@ Tensor relu(const TensorArg& x, const ReLUFuncOptions& options) {
 
 Tensor relu6(const TensorArg& x, const ReLU6FuncOptions& options) {
   const Call call(x.loc);
-  return placed(*x, taper::relu6(*x), options.inplace());
+  return placed(*x, options.inplace(), [&](const Tensor& t) { return taper::relu6(t); });
 }
 
 Tensor elu(const TensorArg& x, const ELUFuncOptions& options) {
   const Call call(x.loc);
-  return placed(*x, taper::elu(*x, options.alpha()), options.inplace());
+  return placed(*x, options.inplace(),
+                [&](const Tensor& t) { return taper::elu(t, options.alpha()); });
 }
 
 Tensor selu(const TensorArg& x, const SELUFuncOptions& options) {
   const Call call(x.loc);
-  return placed(*x, taper::selu(*x), options.inplace());
+  return placed(*x, options.inplace(), [&](const Tensor& t) { return taper::selu(t); });
 }
 
 Tensor celu(const TensorArg& x, const CELUFuncOptions& options) {
   const Call call(x.loc);
-  return placed(*x, taper::celu(*x, options.alpha()), options.inplace());
+  return placed(*x, options.inplace(),
+                [&](const Tensor& t) { return taper::celu(t, options.alpha()); });
 }
 
 Tensor gelu(const TensorArg& x, const GELUFuncOptions& options) {
@@ -70,7 +67,8 @@ Tensor mish(const TensorArg& x) {
 
 Tensor leaky_relu(const TensorArg& x, const LeakyReLUFuncOptions& options) {
   const Call call(x.loc);
-  return placed(*x, taper::leaky_relu(*x, options.negative_slope()), options.inplace());
+  return placed(*x, options.inplace(),
+                [&](const Tensor& t) { return taper::leaky_relu(t, options.negative_slope()); });
 }
 
 Tensor prelu(const TensorArg& x, const Tensor& weight) {
@@ -80,7 +78,9 @@ Tensor prelu(const TensorArg& x, const Tensor& weight) {
 
 Tensor hardtanh(const TensorArg& x, const HardtanhFuncOptions& options) {
   const Call call(x.loc);
-  return placed(*x, taper::hardtanh(*x, options.min_val(), options.max_val()), options.inplace());
+  return placed(*x, options.inplace(), [&](const Tensor& t) {
+    return taper::hardtanh(t, options.min_val(), options.max_val());
+  });
 }
 
 Tensor hardshrink(const TensorArg& x, const HardshrinkFuncOptions& options) {
@@ -125,7 +125,9 @@ Tensor logsigmoid(const TensorArg& x) {
 
 Tensor threshold(const TensorArg& x, const ThresholdFuncOptions& options) {
   const Call call(x.loc);
-  return placed(*x, taper::threshold(*x, options.threshold(), options.value()), options.inplace());
+  return placed(*x, options.inplace(), [&](const Tensor& t) {
+    return taper::threshold(t, options.threshold(), options.value());
+  });
 }
 
 Tensor softmax(const TensorArg& x, const SoftmaxFuncOptions& options) {
@@ -240,141 +242,6 @@ Tensor adaptive_avg_pool1d(const TensorArg& x, const AdaptiveAvgPool1dFuncOption
 Tensor adaptive_avg_pool2d(const TensorArg& x, const AdaptiveAvgPool2dFuncOptions& options) {
   const Call call(x.loc);
   return taper::adaptive_avg_pool2d(*x, options.output_size());
-}
-
-namespace {
-
-// A convolution's input with what kSame needs around it, and the padding that is left to do.
-template <std::size_t N> struct Padded {
-  Tensor x;
-  ExpandingArray<N> padding = 0;
-
-  Padded(const Tensor& in, const Tensor& weight, const ConvFuncOptions<N>& options) : x(in) {
-    const PaddingRule rule = options.padding().rule();
-    if (rule == PaddingRule::kNumbers) padding = options.padding().numbers();
-    if (rule != PaddingRule::kSame) return;
-    Sizes symmetric, rest;  // rest: (before, after) from the last dim on
-    for (std::size_t d = 0; d < N; ++d) {
-      TAPER_CHECK(options.stride()[d] == 1, "padding kSame needs stride 1, got ",
-                  IntArrayRef(options.stride()));
-      const auto window = static_cast<std::int64_t>(d) - static_cast<std::int64_t>(N);
-      symmetric.push_back(options.dilation()[d] * (weight.size(window) - 1) / 2);
-    }
-    bool lopsided = false;
-    for (std::size_t d = N; d-- > 0;) {
-      const auto window = static_cast<std::int64_t>(d) - static_cast<std::int64_t>(N);
-      const std::int64_t odd = options.dilation()[d] * (weight.size(window) - 1) % 2;
-      rest.push_back(0);
-      rest.push_back(odd);
-      lopsided = lopsided || odd != 0;
-    }
-    if (lopsided) x = taper::pad(in, rest);
-    padding = IntArrayRef(symmetric);
-  }
-};
-
-}  // namespace
-
-Tensor conv1d(const TensorArg& x, const Tensor& weight, const Conv1dFuncOptions& options) {
-  const Call call(x.loc);
-  const Padded<1> padded(*x, weight, options);
-  return taper::conv1d(padded.x, weight, options.bias(), options.stride(), padded.padding,
-                       options.dilation(), options.groups());
-}
-
-Tensor conv2d(const TensorArg& x, const Tensor& weight, const Conv2dFuncOptions& options) {
-  const Call call(x.loc);
-  const Padded<2> padded(*x, weight, options);
-  return taper::conv2d(padded.x, weight, options.bias(), options.stride(), padded.padding,
-                       options.dilation(), options.groups());
-}
-
-Tensor conv_transpose2d(const TensorArg& x,
-                        const Tensor& weight,
-                        const ConvTranspose2dFuncOptions& options) {
-  const Call call(x.loc);
-  return taper::conv_transpose2d(*x, weight, options.bias(), options.stride(), options.padding(),
-                                 options.output_padding(), options.groups(), options.dilation());
-}
-
-Tensor linear(const TensorArg& x, const Tensor& weight, const Tensor& bias) {
-  const Call call(x.loc);
-  return taper::linear(*x, weight, bias);
-}
-
-Tensor embedding(const TensorArg& index,
-                 const Tensor& weight,
-                 const EmbeddingFuncOptions& options) {
-  const Call call(index.loc);
-  return taper::embedding(weight, *index, options.padding_idx());
-}
-
-Tensor one_hot(const TensorArg& index, std::int64_t num_classes) {
-  const Call call(index.loc);
-  return taper::one_hot(*index, num_classes);
-}
-
-Tensor layer_norm(const TensorArg& x, const LayerNormFuncOptions& options) {
-  const Call call(x.loc);
-  return taper::layer_norm(*x, options.normalized_shape(), options.weight(), options.bias(),
-                           options.eps());
-}
-
-Tensor group_norm(const TensorArg& x, const GroupNormFuncOptions& options) {
-  const Call call(x.loc);
-  return taper::group_norm(*x, options.num_groups(), options.weight(), options.bias(),
-                           options.eps());
-}
-
-Tensor batch_norm(const TensorArg& x,
-                  const Tensor& running_mean,
-                  const Tensor& running_var,
-                  const BatchNormFuncOptions& options) {
-  const Call call(x.loc);
-  TAPER_CHECK(options.momentum().has_value(), "batch_norm: give a momentum");
-  TAPER_CHECK(!options.training() || x->dim() < 2 || x->numel() != x->size(1),
-              "batch_norm: training needs more than one value per channel, got x ", x->sizes());
-  return taper::batch_norm(*x, running_mean, running_var, options.weight(), options.bias(),
-                           options.training(), *options.momentum(), options.eps());
-}
-
-Tensor normalize(const TensorArg& x, const NormalizeFuncOptions& options) {
-  const Call call(x.loc);
-  return *x / clamp_min(taper::norm(*x, options.p(), options.dim(), true), options.eps());
-}
-
-Tensor cosine_similarity(const TensorArg& a,
-                         const TensorArg& b,
-                         const CosineSimilarityFuncOptions& options) {
-  const Call call(a.loc);
-  const auto size = [&](const Tensor& t) {
-    return clamp_min(taper::norm(t, 2, options.dim()), options.eps());
-  };
-  const Sizes sizes = broadcast_sizes(a->sizes(), b->sizes());
-  const Tensor x = a->expand(sizes), y = b->expand(sizes);
-  return sum(x * y, options.dim()) / (size(x) * size(y));
-}
-
-Tensor dropout(const TensorArg& x, const DropoutFuncOptions& options) {
-  const Call call(x.loc);
-  const Tensor y = taper::dropout(*x, options.p(), options.training());
-  return placed(*x, y, options.inplace() && !y.is_same(*x));
-}
-
-Tensor pad(const TensorArg& x, const PadFuncOptions& options) {
-  const Call call(x.loc);
-  return taper::pad(*x, options.pad(), options.mode(), options.value());
-}
-
-Tensor scaled_dot_product_attention(const TensorArg& q,
-                                    const Tensor& k,
-                                    const Tensor& v,
-                                    const Tensor& attn_mask,
-                                    double dropout_p,
-                                    bool is_causal,
-                                    std::optional<double> scale) {
-  const Call call(q.loc);
-  return taper::scaled_dot_product_attention(*q, k, v, attn_mask, dropout_p, is_causal, scale);
 }
 
 }  // namespace taper::nn::functional

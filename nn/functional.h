@@ -158,6 +158,44 @@ class ConvTranspose2dFuncOptions {
   std::int64_t groups_ = 1;
 };
 
+class UnfoldFuncOptions {
+ public:
+  UnfoldFuncOptions(ExpandingArray<2> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT
+  UnfoldFuncOptions(std::int64_t kernel_size) : kernel_size_(kernel_size) {}       // NOLINT
+  UnfoldFuncOptions(std::initializer_list<std::int64_t> size) : kernel_size_(size) {}
+
+  const ExpandingArray<2>& kernel_size() const { return kernel_size_; }
+  const ExpandingArray<2>& dilation() const { return dilation_; }
+  UnfoldFuncOptions& dilation(ExpandingArray<2> x) { return dilation_ = x, *this; }
+  const ExpandingArray<2>& padding() const { return padding_; }
+  UnfoldFuncOptions& padding(ExpandingArray<2> x) { return padding_ = x, *this; }
+  const ExpandingArray<2>& stride() const { return stride_; }
+  UnfoldFuncOptions& stride(ExpandingArray<2> x) { return stride_ = x, *this; }
+
+ private:
+  ExpandingArray<2> kernel_size_, dilation_ = 1, padding_ = 0, stride_ = 1;
+};
+
+class PixelShuffleFuncOptions {
+ public:
+  PixelShuffleFuncOptions(std::int64_t factor) : upscale_factor_(factor) {}  // NOLINT
+
+  std::int64_t upscale_factor() const { return upscale_factor_; }
+
+ private:
+  std::int64_t upscale_factor_;
+};
+
+class PixelUnshuffleFuncOptions {
+ public:
+  PixelUnshuffleFuncOptions(std::int64_t factor) : downscale_factor_(factor) {}  // NOLINT
+
+  std::int64_t downscale_factor() const { return downscale_factor_; }
+
+ private:
+  std::int64_t downscale_factor_;
+};
+
 class EmbeddingFuncOptions {
  public:
   std::int64_t padding_idx() const { return padding_idx_; }
@@ -172,7 +210,15 @@ Tensor conv2d(const TensorArg& x, const Tensor& weight, const Conv2dFuncOptions&
 Tensor conv_transpose2d(const TensorArg& x,
                         const Tensor& weight,
                         const ConvTranspose2dFuncOptions& options = {});
+Tensor unfold(const TensorArg& x, const UnfoldFuncOptions& options);  // taper::im2col
+Tensor pixel_shuffle(const TensorArg& x, const PixelShuffleFuncOptions& options);
+Tensor pixel_unshuffle(const TensorArg& x, const PixelUnshuffleFuncOptions& options);
 Tensor linear(const TensorArg& x, const Tensor& weight, const Tensor& bias = {});
+// a (..., I), b (..., J), weight (O, I, J), bias (O) -> (..., O): sum over i, j of a weight b
+Tensor bilinear(const TensorArg& a,
+                const TensorArg& b,
+                const Tensor& weight,
+                const Tensor& bias = {});
 Tensor embedding(const TensorArg& index,
                  const Tensor& weight,
                  const EmbeddingFuncOptions& options = {});
@@ -237,6 +283,29 @@ class BatchNormFuncOptions {
   double eps_ = 1e-5;
 };
 
+class InstanceNormFuncOptions {
+ public:
+  const Tensor& running_mean() const { return running_mean_; }
+  InstanceNormFuncOptions& running_mean(Tensor x) { return running_mean_ = std::move(x), *this; }
+  const Tensor& running_var() const { return running_var_; }
+  InstanceNormFuncOptions& running_var(Tensor x) { return running_var_ = std::move(x), *this; }
+  const Tensor& weight() const { return weight_; }
+  InstanceNormFuncOptions& weight(Tensor x) { return weight_ = std::move(x), *this; }
+  const Tensor& bias() const { return bias_; }
+  InstanceNormFuncOptions& bias(Tensor x) { return bias_ = std::move(x), *this; }
+  bool use_input_stats() const { return use_input_stats_; }
+  InstanceNormFuncOptions& use_input_stats(bool x) { return use_input_stats_ = x, *this; }
+  double momentum() const { return momentum_; }
+  InstanceNormFuncOptions& momentum(double x) { return momentum_ = x, *this; }
+  double eps() const { return eps_; }
+  InstanceNormFuncOptions& eps(double x) { return eps_ = x, *this; }
+
+ private:
+  Tensor running_mean_, running_var_, weight_, bias_;
+  bool use_input_stats_ = true;
+  double momentum_ = 0.1, eps_ = 1e-5;
+};
+
 class NormalizeFuncOptions {
  public:
   double p() const { return p_; }
@@ -297,6 +366,7 @@ Tensor batch_norm(const TensorArg& x,
                   const Tensor& running_mean,
                   const Tensor& running_var,
                   const BatchNormFuncOptions& options = {});
+Tensor instance_norm(const TensorArg& x, const InstanceNormFuncOptions& options = {});
 // x / max(norm of x along dim, eps)
 Tensor normalize(const TensorArg& x, const NormalizeFuncOptions& options = {});
 // a b / (max(|a|, eps) max(|b|, eps)) along dim

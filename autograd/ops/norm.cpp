@@ -16,8 +16,8 @@ DType statistics_dtype(DType dtype) {
   return dtype == kFloat16 || dtype == kBFloat16 ? kFloat32 : dtype;
 }
 
-Tensor flat_or_none(const Frame& f, const Tensor& t, DType dtype) {
-  return t.defined() ? cast(f, t, dtype).reshape(-1) : Tensor();
+Tensor flat(const Tensor& t) {
+  return t.defined() ? t.reshape(-1) : Tensor();
 }
 
 void check_affine(const Tensor& t, IntArrayRef sizes, const char* what) {
@@ -37,7 +37,7 @@ void LayerNorm::forward(Frame& f) {
   rows_ = checked_numel(IntArrayRef(x.sizes().data(), x.sizes().size() - dims));
   const DType dtype = floating_type(x.dtype());
   const Tensor rows = cast(f, x, dtype).reshape({rows_, columns_});
-  const Tensor weight = flat_or_none(f, f.in(1), dtype), bias = flat_or_none(f, f.in(2), dtype);
+  const Tensor weight = flat(f.in(1)), bias = flat(f.in(2));
   const Tensor mean = make_tensor(contiguous_layout(rows_), statistics_dtype(dtype), f.device());
   const Tensor rstd = make_tensor(contiguous_layout(rows_), statistics_dtype(dtype), f.device());
   const Tensor y = f.out(x.sizes(), dtype).view({rows_, columns_});
@@ -55,8 +55,8 @@ Grads LayerNorm::backward(const Reverse& r) const {
   const Tensor weight = r.saved_count() > 3 ? r.saved(3) : Tensor();
   const DType dtype = r.grad().dtype();
   const Tensor rows = r.saved(0).to(dtype).reshape({rows_, columns_});
-  const Tensor flat = weight.defined() ? weight.to(dtype).reshape(-1) : Tensor();
-  Grads out = GradMode::is_enabled() ? composite(r, rows, flat) : fused(r, rows, flat);
+  Grads out =
+      GradMode::is_enabled() ? composite(r, rows, flat(weight)) : fused(r, rows, flat(weight));
   if (out[0].defined()) out[0] = out[0].reshape(r.grad().sizes());
   const auto dims = static_cast<std::size_t>(dims_);
   const IntArrayRef shape(r.grad().sizes().end() - dims, dims);
@@ -85,8 +85,9 @@ Grads LayerNorm::fused(const Reverse& r, const Tensor& x, const Tensor& weight) 
   const Tensor grad = r.grad().reshape({rows_, columns_}), mean = r.saved(1), rstd = r.saved(2);
   Grads out(3);
   if (r.needs(0)) out[0] = empty_like(x);
-  if (r.needs(1)) out[1] = zeros(columns_, x.options());
-  if (r.needs(2)) out[2] = zeros(columns_, x.options());
+  const TensorOptions wide = x.options().dtype(statistics_dtype(x.dtype()));
+  if (r.needs(1)) out[1] = zeros(columns_, wide);
+  if (r.needs(2)) out[2] = zeros(columns_, wide);
   if (x.numel() == 0) return out;
   const auto part = [&](std::size_t i) { return out[i].as<Out>(); };
   kernels_for(x.device())
@@ -113,7 +114,9 @@ Tensor along_channels(const Tensor& t, std::int64_t ndim) {
 }
 
 double per_channel(const Tensor& x) {
-  return x.size(1) == 0 ? 0 : static_cast<double>(x.numel()) / static_cast<double>(x.size(1));
+  double n = static_cast<double>(x.size(0));
+  for (std::int64_t d = 2; d < x.dim(); ++d) n *= static_cast<double>(x.size(d));
+  return n;
 }
 
 void move_towards(const Tensor& running, const Tensor& batch, double momentum) {
@@ -150,6 +153,8 @@ void BatchNorm::forward(Frame& f) {
   TAPER_CHECK(training_ || (running_mean_.defined() && running_var_.defined()),
               "needs running statistics when it is not training");
   const Tensor x = cast(f, in, wide);
+  TAPER_CHECK(!training_ || per_channel(x) != 1,
+              "training needs more than one value per channel, got x ", x.sizes());
   const Statistics s = training_ ? batch_statistics(x, true) : running_statistics(x);
   running_mean_ = running_var_ = Tensor();
   Tensor scale = s.rstd;
@@ -233,6 +238,34 @@ Tensor batch_norm(const TensorArg& x,
   const Call call(x.loc);
   return apply(ops::BatchNorm(running_mean, running_var, training, momentum, eps),
                {&*x, &weight, &bias});
+}
+
+// Each channel of each sample is a channel of a batch of one.
+Tensor instance_norm(const TensorArg& x,
+                     const Tensor& weight,
+                     const Tensor& bias,
+                     const Tensor& running_mean,
+                     const Tensor& running_var,
+                     bool use_input_stats,
+                     double momentum,
+                     double eps) {
+  const Call call(x.loc);
+  TAPER_CHECK(x->dim() >= 3, "instance_norm: needs x (N, C, L, ...), got ", x->sizes());
+  const std::int64_t samples = x->size(0), channels = x->size(1);
+  Sizes sizes{1, samples * channels};
+  for (std::int64_t d = 2; d < x->dim(); ++d) sizes.push_back(x->size(d));
+  const auto each = [&](const Tensor& t) { return t.defined() ? t.repeat(samples) : t; };
+  const Tensor mean = each(running_mean), var = each(running_var);
+  const Tensor y = batch_norm(x->reshape(sizes), mean, var, each(weight), each(bias),
+                              use_input_stats, momentum, eps);
+  const auto keep = [&](const Tensor& running, const Tensor& moved) {
+    if (use_input_stats && running.defined()) {
+      running.copy_(taper::mean(moved.view({samples, channels}), 0));
+    }
+  };
+  keep(running_mean, mean);
+  keep(running_var, var);
+  return y.view(x->sizes());
 }
 
 }  // namespace taper

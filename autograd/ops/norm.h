@@ -32,6 +32,17 @@ Tensor batch_norm(const TensorArg& x,
                   double momentum = 0.1,
                   double eps = 1e-5);
 
+// The same over each channel of each sample of x (N, C, L, ...) (Ulyanov et al. 2016). With
+// use_input_stats running statistics, if any, move by the mean over the samples.
+Tensor instance_norm(const TensorArg& x,
+                     const Tensor& weight = {},
+                     const Tensor& bias = {},
+                     const Tensor& running_mean = {},
+                     const Tensor& running_var = {},
+                     bool use_input_stats = true,
+                     double momentum = 0.1,
+                     double eps = 1e-5);
+
 namespace ops {
 
 // (x, weight, bias), over x as rows of the last dims. With h = (x - mean) rstd, g = dy weight:

@@ -78,10 +78,16 @@ Tensor pad(const TensorArg& x, IntArrayRef pad, PadMode mode, double value) {
               "pad: ", pad, " must hold (before, after) of at most the ", x->dim(), " dims of x ",
               x->sizes());
   if (mode == PadMode::kConstant) return constant_pad_nd(*x, pad, value);
-  Tensor out = *x;
+  Sizes crop, amounts;  // what wraps around is what cropping leaves
+  for (const std::int64_t p : pad) {
+    const bool crops = p < 0 && mode == PadMode::kCircular;
+    crop.push_back(crops ? p : 0);
+    amounts.push_back(crops ? 0 : p);
+  }
+  Tensor out = mode == PadMode::kCircular ? constant_pad_nd(*x, crop) : *x;
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     const auto dim = x->dim() - 1 - static_cast<std::int64_t>(i);
-    out = pad_by_index(out, dim, pad[2 * i], pad[2 * i + 1], mode);
+    out = pad_by_index(out, dim, amounts[2 * i], amounts[2 * i + 1], mode);
   }
   return out.is_same(*x) ? x->clone() : out;
 }

@@ -111,6 +111,28 @@ TEST(BatchNorm, Errors) {
   const Tensor x = sample({2, 3});
   expect_error([&] { batch_norm(x, {}, {}); }, {"running statistics", "batch_norm"});
   expect_error([&] { batch_norm(x, {}, {}, sample({2}), {}, true); }, {"weight", "(3)", "(2)"});
+  expect_error(
+      [&] {
+        batch_norm(sample({1, 3, 1}), {}, {}, {}, {}, true);
+      },
+      {"more than one value", "(1, 3, 1)"});
+}
+
+TEST(InstanceNorm, ValuesAndGradients) {
+  const Tensor x = sample({2, 3, 4}, 1, -3, 5), w = sample({3}, 2), b = sample({3}, 3);
+  expect_close(instance_norm(x, w, b), slow_normalised(x, 2) * w.view({3, 1}) + b.view({3, 1}));
+  expect_gradients([](const Inputs& in) { return instance_norm(in[0], in[1], in[2]); },
+                   {leaf({2, 2, 3}), leaf({2}, 2), leaf({2}, 3)});
+}
+
+TEST(InstanceNorm, RunningStatistics) {
+  const Tensor x = sample({2, 3, 4}, 1, -3, 5);
+  const Tensor m = zeros({3}, kFloat64), v = ones({3}, kFloat64);
+  instance_norm(x, {}, {}, m, v, true, 0.25);
+  expect_close(m, mean(x, {0, 2}) * 0.25);
+  expect_close(v, mean(var(x, IntArrayRef(2)), 0) * 0.25 + 0.75);
+  expect_close(instance_norm(x, {}, {}, m, v, false),
+               (x - m.view({3, 1})) / sqrt(v.view({3, 1}) + 1e-5));
 }
 
 }  // namespace

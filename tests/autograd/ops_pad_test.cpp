@@ -17,6 +17,10 @@ TEST(Pad, Modes) {
   EXPECT_EQ(values(pad(x, {2, 1}, kCircular)), (Numbers{2, 3, 1, 2, 3, 1}));
 }
 
+TEST(Pad, CircularWrapsWhatCroppingLeaves) {
+  EXPECT_EQ(values(pad(tensor({1., 2., 3., 4.}), {-1, 2}, kCircular)), (Numbers{2, 3, 4, 2, 3}));
+}
+
 TEST(Pad, LastDimFirst) {
   const Tensor y = pad(ones({2, 2}), {1, 0, 0, 1});
   EXPECT_TRUE(y.sizes() == IntArrayRef({3, 3}));
