@@ -8,6 +8,7 @@
 
 #include "taper/allocator/allocator.h"
 #include "taper/core/base/error.h"
+#include "taper/core/base/spin_lock.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -134,7 +135,7 @@ class CpuArena final : public Allocator {
     return base_ + start;
   }
 
-  mutable std::mutex mutex_;
+  mutable SpinLock mutex_;
   char* base_ = nullptr;
   std::size_t capacity_ = 0;   // address space
   std::size_t committed_ = 0;  // readable and writable

@@ -100,11 +100,16 @@ void Frame::save(const Tensor& t) {
   TAPER_CHECK(!t.is_inference(),
               "an inference tensor of shape ", t.sizes(),
               " cannot be saved for backward; make it outside InferenceMode, or clone() it");
-  keeps_.push_back({t, t.version(), -1});
+  SavedTensor& s = saved_.emplace_back();
+  s.storage = t.storage();
+  s.layout = t.layout();
+  s.dtype = t.dtype();
+  s.version = t.version();
+  s.edge = gradient_edge(t);
 }
 
 void Frame::save_out(std::size_t output) {
-  if (recording_) keeps_.push_back({Tensor(), 0, static_cast<std::int32_t>(output)});
+  if (recording_) saved_.emplace_back().output = static_cast<std::int32_t>(output);
 }
 
 // Runs one op: forward, then the entry on the tape. Split by time, each part once.
@@ -155,20 +160,20 @@ class Recorder {
   }
 
  private:
+  // Outputs are looked at only now: an in-place op has made its version by then.
   void keep(Entry& entry) {
-    entry.saved.reserve(frame_.keeps_.size());
-    for (Frame::Keep& k : frame_.keeps_) {
-      const Tensor& t = k.output < 0 ? k.tensor : outputs()[static_cast<std::size_t>(k.output)];
-      SavedTensor& s = entry.saved.emplace_back();
-      s.storage = t.storage();
-      s.layout = t.layout();
-      s.dtype = t.dtype();
-      s.output = k.output;
-      s.version = k.output < 0 ? k.version : t.version();
-      if (k.output < 0) s.edge = gradient_edge(t);
+    entry.saved = std::move(frame_.saved_);
+    for (SavedTensor& s : entry.saved) {
+      if (s.output >= 0) {
+        const Tensor& t = outputs()[static_cast<std::size_t>(s.output)];
+        s.storage = t.storage();
+        s.layout = t.layout();
+        s.dtype = t.dtype();
+        s.version = t.version();
+      }
       bool seen = false;
-      for (const SavedTensor& other : entry.saved) {
-        seen = seen || (&other != &s && other.storage == s.storage);
+      for (const SavedTensor* other = entry.saved.begin(); other != &s; ++other) {
+        seen = seen || other->storage == s.storage;
       }
       if (!seen) entry.saved_bytes += s.storage->nbytes();
     }

@@ -77,7 +77,8 @@ Tensor Reverse::grad_or_zeros(std::size_t i) const {
 }
 
 Tensor Reverse::saved(std::size_t k) const {
-  const SavedTensor& s = entry_.saved.at(k);
+  TAPER_ASSERT(k < entry_.saved.size());
+  const SavedTensor& s = entry_.saved[k];
   if (s.storage->version() != s.version) {
     std::string message = str("a tensor of shape ", s.layout.shape(), " that ", entry_.op->name(),
                               " saved for backward at ", to_string(entry_.loc), " (version ",

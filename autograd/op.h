@@ -45,12 +45,6 @@ class Frame {
  private:
   friend class Recorder;
 
-  struct Keep {
-    Tensor tensor;
-    std::uint32_t version;
-    std::int32_t output;
-  };
-
   ArrayRef<const Tensor*> inputs_;
   const Tensor* target_;  // in-place: what is written
   Tensor cast_into_target_;  // in-place with another dtype: written first, then cast
@@ -58,7 +52,7 @@ class Frame {
   std::uint64_t needs_ = 0;
   Exec exec_;
   Tensors outputs_;
-  SmallVector<Keep, 2> keeps_;
+  SmallVector<SavedTensor, 1> saved_;
 };
 
 // One entry being run backwards, as a derivative rule sees it.

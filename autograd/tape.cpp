@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "taper/autograd/op.h"
+#include "taper/core/base/spin_lock.h"
 
 namespace taper {
 
@@ -66,7 +67,7 @@ class Slabs {
     }
   }
 
-  std::mutex mutex_;
+  SpinLock mutex_;
   Slab* first_ = nullptr;
   Place* free_ = nullptr;
   std::size_t live_ = 0;
@@ -77,8 +78,8 @@ Slabs& slabs() {
   return *slabs;
 }
 
-thread_local constinit Node* graveyard = nullptr;
-thread_local constinit bool burying = false;
+thread_local constinit Node* graveyard __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local constinit bool burying __attribute__((tls_model("initial-exec"))) = false;
 
 void bury(Node* node) {
   if (node->is_leaf) delete static_cast<Leaf*>(node);

@@ -90,8 +90,8 @@ struct Entry final : Node {
   std::uint32_t scope = 0;
   StreamId stream = 0;
   SmallVector<Edge, 2> inputs;
-  std::vector<TensorSpec> outputs;
-  std::vector<SavedTensor> saved;
+  SmallVector<TensorSpec, 1> outputs;
+  SmallVector<SavedTensor, 1> saved;
   std::uint64_t saved_bytes = 0;   // storages counted once
   std::unique_ptr<Hooks[]> hooks;  // one Hooks per output, made by the first
   bool consumed = false;           // backward ran and freed `saved`

@@ -32,4 +32,11 @@ bool is_available() {
 }
 
 }  // namespace cuda
+namespace cuda {
+
+int device_count() {
+  return 0;
+}
+
+}  // namespace cuda
 }  // namespace taper

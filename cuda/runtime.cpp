@@ -35,19 +35,19 @@ DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);
 }
 
-bool is_available() {
-#if defined(TAPER_CUDA_EMULATED)
-  return false;
-#else
-  return device_count() > 0;
-#endif
-}
-
 int device_count() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
   static_cast<void>(cudaGetLastError());
   return 0;
+}
+
+bool is_available() {
+#ifdef TAPER_CUDA_EMULATED
+  return false;
+#else
+  return device_count() > 0;
+#endif
 }
 
 StreamId make_stream(int device) {
@@ -66,6 +66,18 @@ cudaStream_t stream_of(Device device, StreamId id) {
   const std::lock_guard lock(here.lock);
   TAPER_CHECK(id <= here.made.size(), "there is no stream ", id, " on ", device);
   return here.made[id - 1];
+}
+
+void wait_for(Device waiter_device, cudaStream_t waiter, Device done_device, cudaStream_t done) {
+  cudaEvent_t event = nullptr;
+  {
+    const DeviceGuard guard(done_device.index());
+    TAPER_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    TAPER_CUDA_CHECK(cudaEventRecord(event, done));
+  }
+  const DeviceGuard guard(waiter_device.index());
+  TAPER_CUDA_CHECK(cudaStreamWaitEvent(waiter, event));
+  TAPER_CUDA_CHECK(cudaEventDestroy(event));
 }
 
 }  // namespace taper::cuda

@@ -9,29 +9,37 @@
 namespace taper::ops {
 
 Operands::Operands(const Frame& f, DType dtype, std::size_t first) {
-  for (std::size_t i = first; i < f.size(); ++i) tensors_.push_back(cast(f, f.in(i), dtype));
-  for (const Tensor& t : tensors_) {
-    if (sizes_.empty()) for (const std::int64_t s : t.sizes()) sizes_.push_back(s);
-    else if (!(t.sizes() == IntArrayRef(sizes_))) sizes_ = broadcast_sizes(sizes_, t.sizes());
+  TAPER_ASSERT(f.size() - first <= kMost);  // the lists below must not move
+  for (std::size_t i = first; i < f.size(); ++i) {
+    const Tensor& t = f.in(i);
+    const bool fits = t.dtype() == dtype && t.device() == f.device();
+    tensors_.push_back(fits ? &t : &casts_.emplace_back(cast(f, t, dtype)));
+    if (i == first) {
+      sizes_ = t.sizes();
+    } else if (!(t.sizes() == sizes_)) {
+      own_sizes_ = broadcast_sizes(sizes_, t.sizes());
+      sizes_ = own_sizes_;
+    }
   }
-  for (const Tensor& t : tensors_) {
-    layouts_.push_back(t.sizes() == IntArrayRef(sizes_) ? t.layout()
-                                                        : expand_layout(t.layout(), sizes_));
+  for (const Tensor* t : tensors_) {
+    const bool fits = t->sizes() == sizes_;
+    layouts_.push_back(fits ? &t->layout()
+                            : &stretched_.emplace_back(expand_layout(t->layout(), sizes_)));
   }
 }
 
 Layout Operands::result_layout() const {
-  for (const Tensor& t : tensors_) {
-    if (t.sizes() == IntArrayRef(sizes_)) return dense_like(t.layout());
+  for (const Tensor* t : tensors_) {
+    if (t->sizes() == sizes_) return dense_like(t->layout());
   }
   return contiguous_layout(sizes_);
 }
 
 In Operands::operator[](std::size_t i) const {
   In view;
-  view.data = tensors_[i].data_ptr();
-  view.layout = &layouts_[i];
-  view.dtype = tensors_[i].dtype();
+  view.data = tensors_[i]->data_ptr();
+  view.layout = layouts_[i];
+  view.dtype = tensors_[i]->dtype();
   return view;
 }
 

@@ -20,9 +20,15 @@ class Operands {
   In operator[](std::size_t i) const;
 
  private:
-  SmallVector<Tensor, 3> tensors_;
-  SmallVector<Layout, 3> layouts_;
-  Sizes sizes_;
+  static constexpr std::size_t kMost = 3;
+
+  // Operands that are right as they are cost nothing: they are pointed to.
+  SmallVector<const Tensor*, kMost> tensors_;
+  SmallVector<const Layout*, kMost> layouts_;
+  SmallVector<Tensor, kMost> casts_;
+  SmallVector<Layout, kMost> stretched_;
+  IntArrayRef sizes_;
+  Sizes own_sizes_;
 };
 
 enum class Result : std::uint8_t { kPromoted, kFloating, kBool };

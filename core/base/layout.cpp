@@ -95,8 +95,25 @@ bool is_dense(const Layout& layout) {
   return true;
 }
 
+namespace {
+
+// Row-major to the letter, also in the strides of dims of size 1.
+bool is_canonical(const Layout& layout) {
+  std::int64_t expected = 1;
+  for (int d = layout.ndim - 1; d >= 0; --d) {
+    if (layout.sizes[d] == 0 || layout.strides[d] != expected) return false;
+    expected *= layout.sizes[d];
+  }
+  return true;
+}
+
+}  // namespace
+
 Layout dense_like(const Layout& like) {
-  Layout out = contiguous_layout(like.shape());
+  Layout out = like;
+  out.offset = 0;
+  if (is_canonical(like)) return out;
+  out = contiguous_layout(like.shape());
   if (like.is_contiguous() || like.numel() == 0) return out;
   for (int d = 0; d < like.ndim; ++d) {
     if (like.sizes[d] > 1 && like.strides[d] <= 0) return out;  // no order to follow
