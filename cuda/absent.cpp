@@ -32,11 +32,4 @@ bool is_available() {
 }
 
 }  // namespace cuda
-namespace cuda {
-
-int device_count() {
-  return 0;
-}
-
-}  // namespace cuda
 }  // namespace taper
