@@ -3,6 +3,7 @@
 
 #include "taper/core/functors.h"
 #include "taper/cuda/device.cuh"
+#include "taper/cuda/transfer.h"
 
 // Note [Strided on the device]
 // Kernels know dense elements only. What is strided is brought to scratch, or taken from it, by the
@@ -161,7 +162,7 @@ void DenseOut::finish() {
 
 void copy(const Exec& exec, Out out, In in) {
   const Index n = out.layout->numel();
-  if (n == 0) return;
+  if (n == 0 || transfer(exec, out, in)) return;
   if (out.dtype == in.dtype) {
     copy_same(exec, element_size(out.dtype), out.data, *out.layout, in.data, *in.layout);
     return;

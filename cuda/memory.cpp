@@ -61,7 +61,7 @@ class DevicePool final : public Allocator {
     if (block.data == nullptr) return;
     const std::lock_guard lock(mutex_);
     if (const auto used = users_.find(block.data); used != users_.end()) {
-      for (const StreamId user : used->second) wait_for(user, stream);
+      for (const StreamId user : used->second) wait_for_user(user, stream);
       users_.erase(used);
     }
     poison(block.data, block.bytes);
@@ -125,16 +125,11 @@ class DevicePool final : public Allocator {
   }
 
   // The memory goes to `stream` in its order, so `stream` waits for what `user` has been given.
-  void wait_for(StreamId user, StreamId stream) noexcept {
+  void wait_for_user(StreamId user, StreamId stream) noexcept {
     if (user == stream) return;
     try {
-      const DeviceGuard guard(device_);
-      const Device device(kCUDA, device_);
-      cudaEvent_t event = nullptr;
-      TAPER_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-      cudaEventRecord(event, stream_of(device, user));
-      cudaStreamWaitEvent(stream_of(device, stream), event);
-      cudaEventDestroy(event);
+      const Device here(kCUDA, device_);
+      cuda::wait_for(here, stream_of(here, stream), here, stream_of(here, user));
     } catch (const Error&) {
       // The device is broken: its next call says so.
     }

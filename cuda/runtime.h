@@ -26,4 +26,7 @@ class DeviceGuard {
 StreamId make_stream(int device);
 cudaStream_t stream_of(Device device, StreamId id);  // throws if there is no such stream
 
+// Work given to `waiter` after this runs when what `done` has been given before is done.
+void wait_for(Device waiter_device, cudaStream_t waiter, Device done_device, cudaStream_t done);
+
 }  // namespace taper::cuda

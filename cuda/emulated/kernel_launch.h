@@ -28,11 +28,11 @@ template <class... Params> class TypedLaunch final : public KernelLaunch {
 };
 
 cudaError_t put_on_stream(dim3 grid,
-                        dim3 block,
-                        size_t shared_bytes,
-                        cudaStream_t stream,
-                        const void* kernel,
-                        std::unique_ptr<const KernelLaunch> call);
+                          dim3 block,
+                          size_t shared_bytes,
+                          cudaStream_t stream,
+                          const void* kernel,
+                          std::unique_ptr<const KernelLaunch> call);
 
 template <class... Params, class... Args>
 cudaError_t launch(dim3 grid,

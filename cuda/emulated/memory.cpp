@@ -139,7 +139,7 @@ cudaError_t release(const void* pointer) {
 enum class Place { kHost, kPinned, kDevice, kNowhere };
 
 // Where a range lies; kNowhere if it leaves its device block or was freed.
-Place place_of(const void* pointer, size_t bytes) {
+Place place_of(const void* pointer, size_t bytes, int* on = nullptr) {
   Memory& all = memory();
   std::lock_guard guard(all.lock);
   const uintptr_t begin = address(pointer);
@@ -149,6 +149,7 @@ Place place_of(const void* pointer, size_t bytes) {
     if (block == window.blocks.begin()) return Place::kNowhere;
     --block;
     const size_t offset = begin - block->first;
+    if (on != nullptr) *on = device;
     const bool inside = offset <= block->second.bytes && bytes <= block->second.bytes - offset;
     return inside ? Place::kDevice : Place::kNowhere;
   }
@@ -276,6 +277,21 @@ cudaError_t cudaFreeHost(void* pointer) {
   std::lock_guard guard(memory().lock);
   if (memory().pinned.erase(address(pointer)) == 0) return tell(cudaErrorInvalidValue);
   std::free(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  int device = current_device();
+  const Place place = place_of(pointer, 0, &device);
+  if (place == Place::kNowhere) return tell(cudaErrorInvalidValue);
+  void* same = const_cast<void*>(pointer);
+  const bool is_device = place == Place::kDevice;
+  const cudaMemoryType type = is_device                 ? cudaMemoryTypeDevice
+                              : place == Place::kPinned ? cudaMemoryTypeHost
+                                                        : cudaMemoryTypeUnregistered;
+  *attributes = {type, place == Place::kHost ? -2 : device, place == Place::kHost ? nullptr : same,
+                 is_device ? nullptr : same};
   return cudaSuccess;
 }
 

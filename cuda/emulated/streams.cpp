@@ -122,11 +122,11 @@ void drain_device(int device) {
 }
 
 cudaError_t put_on_stream(dim3 grid,
-                        dim3 block,
-                        size_t shared_bytes,
-                        cudaStream_t stream_name,
-                        const void* kernel,
-                        std::unique_ptr<const KernelLaunch> call) {
+                          dim3 block,
+                          size_t shared_bytes,
+                          cudaStream_t stream_name,
+                          const void* kernel,
+                          std::unique_ptr<const KernelLaunch> call) {
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(stream_name, &stream)) return tell(error);
   if (stream->device != current_device()) return tell(cudaErrorInvalidResourceHandle);

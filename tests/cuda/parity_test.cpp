@@ -330,7 +330,44 @@ TEST(Parity, Matmul) {
   check_matmul(kFloat64, 1, 129, 33, 270);
 }
 
-// --- what is left ---
+// --- other memory, streams and devices ---
+
+TEST(Parity, CopyReachesTheHost) {
+  Random random(11);
+  const Exec host(kCPU), device(Device(kCUDA, 0), make_stream(0));
+  for (const DType to : {kFloat32, kBFloat16, kInt64}) {
+    for (size_t lie = 0; lie < 6; ++lie) {
+      SCOPED_TRACE(str(to, ", lie ", int(lie)));
+      Twin x(kFloat32, lay(kEveryLie[lie], {3, 5, 37}), random);
+      Twin up(to, lay(kEveryLie[(lie + 1) % 4], {3, 5, 37}), random);
+      cpu_kernels().copy(host, up.on_cpu<Out>(), x.on_cpu<In>());
+      cuda_kernels().copy(device, up.on_cuda<Out>(), x.on_cpu<In>());
+      Twin down(to, lay(kEveryLie[(lie + 2) % 4], {3, 5, 37}), random);
+      cuda_kernels().copy(device, down.on_cpu<Out>(), x.on_cuda<In>());
+      cuda_kernels().copy(device, down.on_cuda<Out>(), x.on_cuda<In>());
+      ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      compare(up);
+      compare(down);
+    }
+  }
+}
+
+TEST(Parity, CopyReachesOtherDevices) {
+  if (device_count() < 2) GTEST_SKIP() << "needs two devices";
+  const Layout wide = lay(Lie::kReversed, {30, 50}), dense = contiguous_layout({30, 50});
+  const Exec exec(Device(kCUDA, 0));
+  Random random(12);
+  Twin x(kFloat32, wide, random), back(kFloat64, dense, random);
+  for (const Layout& layout : {dense, wide}) {
+    const Exec other(Device(kCUDA, 1));
+    const Out there{{other.scratch(30 * 50 * 8), &layout, kFloat64}};
+    cuda_kernels().copy(exec, there, x.on_cuda<In>());
+    cuda_kernels().copy(other, back.on_cuda<Out>(), In{there});
+    cpu_kernels().copy(Exec(kCPU), back.on_cpu<Out>(), x.on_cpu<In>());
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    compare(back);
+  }
+}
 
 TEST(Parity, OtherStreamsAndDevices) {
   Random random(10);

@@ -1,0 +1,93 @@
+// Copies between the host and a device, and between devices.
+#include "taper/cuda/transfer.h"
+
+#include "taper/core/kernels.h"
+#include "taper/cuda/check.h"
+#include "taper/cuda/runtime.h"
+
+namespace taper::cuda {
+namespace {
+
+// Where memory lies; what CUDA does not know is the host's.
+Device device_of(const void* data) {
+  cudaPointerAttributes attributes{};
+  TAPER_CUDA_CHECK(cudaPointerGetAttributes(&attributes, data));
+  return attributes.type == cudaMemoryTypeDevice ? Device(kCUDA, attributes.device) : Device(kCPU);
+}
+
+// A view without gaps of the sizes of `like`, in memory of the Exec.
+struct Dense {
+  Layout layout;
+  View view;
+
+  Dense(const Exec& exec, const View& like, DType dtype)
+      : layout(contiguous_layout(like.layout->shape())), view{nullptr, &layout, dtype} {
+    view.data = exec.scratch(static_cast<size_t>(bytes()));
+  }
+
+  Dense(const Dense&) = delete;
+  Dense& operator=(const Dense&) = delete;
+
+  std::int64_t bytes() const { return layout.numel() * element_size(view.dtype); }
+};
+
+// Copies bytes on the stream of `on`, in order with the default stream of another device that has
+// the memory on one side; from or to the host, they are there when this returns.
+void move_bytes(const Exec& on, const View& to, const View& from, Device other) {
+  const DeviceGuard guard(on.device.index());
+  const cudaStream_t stream = stream_of(on.device, on.stream);
+  const auto bytes = static_cast<size_t>(to.layout->numel() * element_size(to.dtype));
+  if (other.is_cuda()) wait_for(on.device, stream, other, nullptr);
+  TAPER_CUDA_CHECK(cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDefault, stream));
+  if (other.is_cuda()) {
+    wait_for(other, nullptr, on.device, stream);
+  } else {
+    TAPER_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+}
+
+// Calls work(view) with a view like `view` without gaps, in memory of the Exec's device if `view`
+// has gaps. Its elements are brought there before, or from there after.
+template <class Work>
+void with_dense(const Exec& exec, const View& view, bool is_read, const Work& work) {
+  if (view.layout->is_contiguous()) return work(view);
+  const Dense dense(exec, view, view.dtype);
+  const Kernels& kernels = kernels_for(exec.device);
+  if (is_read) kernels.copy(exec, Out{dense.view}, In{view});
+  work(dense.view);
+  if (!is_read) kernels.copy(exec, Out{view}, In{dense.view});
+}
+
+}  // namespace
+
+bool transfer(const Exec& exec, const Out& out, const In& in) {
+  const Device to = device_of(out.data), from = device_of(in.data);
+  if (to == exec.device && from == exec.device) return false;
+  TAPER_ASSERT(to == exec.device || from == exec.device);
+  const bool brings = to == exec.device;
+  const Device other = brings ? from : to;
+  const Exec there(other);
+  if (brings) {
+    with_dense(there, in, true, [&](const View& source) {
+      if (out.dtype == in.dtype && out.layout->is_contiguous()) {
+        return move_bytes(exec, out, source, other);
+      }
+      const Dense here(exec, in, in.dtype);
+      move_bytes(exec, here.view, source, other);
+      kernels_for(exec.device).copy(exec, out, In{here.view});
+    });
+    return true;
+  }
+  // Converted here, so that what crosses is what is stored there.
+  with_dense(there, out, false, [&](const View& target) {
+    if (out.dtype == in.dtype && in.layout->is_contiguous()) {
+      return move_bytes(exec, target, in, other);
+    }
+    const Dense here(exec, in, out.dtype);
+    kernels_for(exec.device).copy(exec, Out{here.view}, in);
+    move_bytes(exec, target, here.view, other);
+  });
+  return true;
+}
+
+}  // namespace taper::cuda
