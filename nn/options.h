@@ -41,8 +41,8 @@ enum class PaddingRule : std::uint8_t { kNumbers, kValid, kSame };
 template <std::size_t N> class ConvPadding {
  public:
   template <class T>
-  requires std::is_integral_v<T> ConvPadding(T all)
-      : numbers_(static_cast<std::int64_t>(all)) {}              // NOLINT
+  requires std::is_integral_v<T> ConvPadding(T all)  // NOLINT(google-explicit-constructor)
+      : numbers_(static_cast<std::int64_t>(all)) {}
   ConvPadding(ExpandingArray<N> numbers) : numbers_(numbers) {}  // NOLINT
   ConvPadding(std::initializer_list<std::int64_t> numbers) : numbers_(numbers) {}
   ConvPadding(PaddingRule rule) : numbers_(0), rule_(rule) {}  // NOLINT

@@ -11,7 +11,8 @@ template <std::size_t N> class MaxPoolOptions {
   // The stride is the kernel's size unless it is set.
   MaxPoolOptions(ExpandingArray<N> kernel_size)  // NOLINT(google-explicit-constructor)
       : kernel_size_(kernel_size), stride_(kernel_size) {}
-  MaxPoolOptions(std::int64_t kernel_size) : MaxPoolOptions(ExpandingArray<N>(kernel_size)) {}
+  MaxPoolOptions(std::int64_t kernel_size)  // NOLINT(google-explicit-constructor)
+      : MaxPoolOptions(ExpandingArray<N>(kernel_size)) {}
   MaxPoolOptions(std::initializer_list<std::int64_t> kernel_size)
       : MaxPoolOptions(ExpandingArray<N>(kernel_size)) {}
 
@@ -39,7 +40,8 @@ template <std::size_t N> class AvgPoolOptions {
   // The stride is the kernel's size unless it is set.
   AvgPoolOptions(ExpandingArray<N> kernel_size)  // NOLINT(google-explicit-constructor)
       : kernel_size_(kernel_size), stride_(kernel_size) {}
-  AvgPoolOptions(std::int64_t kernel_size) : AvgPoolOptions(ExpandingArray<N>(kernel_size)) {}
+  AvgPoolOptions(std::int64_t kernel_size)  // NOLINT(google-explicit-constructor)
+      : AvgPoolOptions(ExpandingArray<N>(kernel_size)) {}
   AvgPoolOptions(std::initializer_list<std::int64_t> kernel_size)
       : AvgPoolOptions(ExpandingArray<N>(kernel_size)) {}
 
@@ -71,7 +73,8 @@ template <std::size_t N> class AdaptiveAvgPoolOptions {
  public:
   AdaptiveAvgPoolOptions(ExpandingArray<N> output_size)  // NOLINT(google-explicit-constructor)
       : output_size_(output_size) {}
-  AdaptiveAvgPoolOptions(std::int64_t output_size) : output_size_(output_size) {}
+  AdaptiveAvgPoolOptions(std::int64_t output_size)  // NOLINT(google-explicit-constructor)
+      : output_size_(output_size) {}
   AdaptiveAvgPoolOptions(std::initializer_list<std::int64_t> output_size)
       : output_size_(output_size) {}
 

@@ -211,7 +211,7 @@ Tensor cross_entropy(const TensorArg& x,
                 ", the target probabilities ", target.sizes(), "; they must be equal");
     return soft_cross_entropy(log_p, target, weight, reduction, label_smoothing);
   }
-  const Tensor hard = nll_loss(log_p, target, weight, reduction, ignore_index);
+  Tensor hard = nll_loss(log_p, target, weight, reduction, ignore_index);
   if (label_smoothing == 0) return hard;
   const Tensor uniform = uniform_loss(log_p, target, weight, reduction, ignore_index);
   const double share = label_smoothing / static_cast<double>(x->size(dim));

@@ -9,10 +9,10 @@ enum class Reduction : std::uint8_t {
   kNone,
   kMean,
   kSum,
-  kBatchMean,  // kl_div: the sum over size(0)
-  None = kNone,
-  Mean = kMean,
-  Sum = kSum,
+  kBatchMean,    // kl_div: the sum over size(0)
+  None = kNone,  // NOLINT(readability-identifier-naming)
+  Mean = kMean,  // NOLINT(readability-identifier-naming)
+  Sum = kSum,    // NOLINT(readability-identifier-naming)
 };
 
 inline constexpr Reduction kNone = Reduction::kNone;
