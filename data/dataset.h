@@ -69,20 +69,28 @@ template <class In, class Out = In, class F = Out (*)(In)> struct Lambda {
 }  // namespace transforms
 
 template <class T, class E>
-concept Collation = requires(const T& t, std::vector<E> examples) { t.apply_batch(examples); };
+concept Collation = requires(const T& t, std::vector<E> examples) {
+  t.apply_batch(examples);
+};
 
 // A dataset that can make a stacked batch by itself, better than example by example.
 template <class Source>
-concept Stacks = requires(Source& s) { s.stacked(ArrayRef<std::size_t>()); };
+concept Stacks = requires(Source& s) {
+  s.stacked(ArrayRef<std::size_t>());
+};
 
 // A dataset seen through a transform: of each example, or (Stack) of a batch.
 template <class Source, class Transform> class MapDataset;
 
-// Base of datasets by LibTorch's pattern: derive, define get(index) and size().
+// Base of datasets by LibTorch's pattern: derive, override get(index) and size().
 template <class Self, class E = Example<>> class Dataset {
  public:
   using ExampleType = E;
   using BatchType = std::vector<E>;
+
+  virtual ~Dataset() = default;
+  virtual E get(std::size_t index) = 0;
+  virtual std::optional<std::size_t> size() const = 0;
 
   std::vector<E> get_batch(ArrayRef<std::size_t> indices) {
     std::vector<E> out;
@@ -98,9 +106,6 @@ template <class Self, class E = Example<>> class Dataset {
   template <class Transform> MapDataset<Self, Transform> map(Transform t) & {
     return {static_cast<Self&>(*this), std::move(t)};
   }
-
- protected:
-  ~Dataset() = default;
 };
 
 template <class Source, class Transform> class MapDataset {
@@ -119,11 +124,7 @@ template <class Source, class Transform> class MapDataset {
     }
   }
 
-  auto get(std::size_t i)
-    requires(!kCollates)
-  {
-    return transform_(source_.get(i));
-  }
+  auto get(std::size_t i) requires(!kCollates) { return transform_(source_.get(i)); }
 
   auto size() const { return source_.size(); }
 
@@ -190,12 +191,14 @@ class TensorDataset : public data::Dataset<TensorDataset> {
  public:
   TensorDataset(Tensor data, Tensor targets);
 
-  Example<> get(std::size_t index) const { return {row(data_, index), row(targets_, index)}; }
+  Example<> get(std::size_t index) override { return {row(data_, index), row(targets_, index)}; }
 
   // One index_select of each tensor.
   Example<> stacked(ArrayRef<std::size_t> indices) const;
 
-  std::optional<std::size_t> size() const { return static_cast<std::size_t>(data_.size(0)); }
+  std::optional<std::size_t> size() const override {
+    return static_cast<std::size_t>(data_.size(0));
+  }
 
   const Tensor& data() const { return data_; }
 
@@ -217,10 +220,12 @@ class MNIST : public data::Dataset<MNIST> {
 
   explicit MNIST(const std::string& root, Mode mode = Mode::kTrain, Loc loc = Loc::current());
 
-  Example<> get(std::size_t index) const;
+  Example<> get(std::size_t index) override;
   Example<> stacked(ArrayRef<std::size_t> indices) const;
 
-  std::optional<std::size_t> size() const { return static_cast<std::size_t>(images_.size(0)); }
+  std::optional<std::size_t> size() const override {
+    return static_cast<std::size_t>(images_.size(0));
+  }
 
   bool is_train() const { return mode_ == Mode::kTrain; }
 

@@ -1,8 +1,8 @@
 // The datasets that Taper knows: rows of tensors, MNIST's kin, and drawn glyphs.
-#include <sys/stat.h>
-
 #include <cmath>
 #include <cstdlib>
+
+#include <sys/stat.h>
 
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/index.h"
@@ -52,8 +52,8 @@ MNIST::MNIST(const std::string& root, Mode mode, Loc loc) : mode_(mode) {
   const std::string prefix = root + (mode == Mode::kTrain ? "/train-" : "/t10k-");
   const Tensor images = read_either(prefix + "images-idx3-ubyte");
   const Tensor labels = read_either(prefix + "labels-idx1-ubyte");
-  TAPER_CHECK(images.dtype() == kUInt8 && images.dim() == 3, "MNIST: ", prefix,
-              "images hold ", images.dtype(), " ", images.sizes(), "; expected u8 (N, H, W)");
+  TAPER_CHECK(images.dtype() == kUInt8 && images.dim() == 3, "MNIST: ", prefix, "images hold ",
+              images.dtype(), " ", images.sizes(), "; expected u8 (N, H, W)");
   TAPER_CHECK(labels.dtype() == kUInt8 && labels.dim() == 1 && labels.size(0) == images.size(0),
               "MNIST: ", prefix, "labels have shape ", labels.sizes(), " for ", images.size(0),
               " images");
@@ -61,7 +61,7 @@ MNIST::MNIST(const std::string& root, Mode mode, Loc loc) : mode_(mode) {
   targets_ = labels.to(kInt64);
 }
 
-Example<> MNIST::get(std::size_t index) const {
+Example<> MNIST::get(std::size_t index) {
   const auto i = static_cast<std::int64_t>(index);
   return {images_.select(0, i), targets_.select(0, i)};
 }
@@ -82,11 +82,10 @@ namespace {
 // How dark class `c` is at (x, y) of the square [-1, 1]^2: the distance to a drawn shape.
 double distance_to_glyph(int c, double x, double y) {
   const double ring = std::abs(std::hypot(x, y) - 0.7);
-  const auto bar = [](double d, double along) {
-    return std::abs(along) > 0.8 ? 1 : std::abs(d);
-  };
+  const auto bar = [](double d, double along) { return std::abs(along) > 0.8 ? 1 : std::abs(d); };
   const double across = bar(y, x), down = bar(x, y);
-  const double rising = bar((x - y) * 0.7, (x + y) * 0.7), falling = bar((x + y) * 0.7, (x - y) * 0.7);
+  const double rising = bar((x - y) * 0.7, (x + y) * 0.7),
+               falling = bar((x + y) * 0.7, (x - y) * 0.7);
   const double box = std::abs(std::max(std::abs(x), std::abs(y)) - 0.7);
   switch (c) {
     case 0: return ring;

@@ -13,13 +13,13 @@ namespace taper::nn {
 class AnyModule {
  public:
   template <class M>
-    requires std::is_base_of_v<Module, M>
-  AnyModule(std::shared_ptr<M> module)  // NOLINT(google-explicit-constructor)
+  requires std::is_base_of_v<Module, M> AnyModule(
+      std::shared_ptr<M> module)  // NOLINT(google-explicit-constructor)
       : call_(std::make_shared<CallOf<M>>(module)), module_(module) {}
 
   template <class Holder>
-    requires std::is_base_of_v<ModuleHolderIndicator, Holder>
-  AnyModule(const Holder& holder) : AnyModule(holder.ptr()) {}  // NOLINT
+  requires std::is_base_of_v<ModuleHolderIndicator, Holder> AnyModule(const Holder& holder)
+      : AnyModule(holder.ptr()) {}  // NOLINT
 
   Tensor forward(const Tensor& x) const {
     const ModuleScope scope(*module_);
@@ -48,8 +48,8 @@ class AnyModule {
 class FunctionalImpl : public Module {
  public:
   template <class F>
-    requires(!std::is_base_of_v<FunctionalImpl, std::decay_t<F>>)
-  explicit FunctionalImpl(F f) : Module("Functional"), f_(std::make_shared<RunOf<F>>(std::move(f))) {}
+  requires(!std::is_base_of_v<FunctionalImpl, std::decay_t<F>>) explicit FunctionalImpl(F f)
+      : Module("Functional"), f_(std::make_shared<RunOf<F>>(std::move(f))) {}
 
   Tensor forward(const TensorArg& x) { return f_->run(*x); }
 
@@ -84,8 +84,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   }
 
   template <class... Modules>
-    requires(sizeof...(Modules) > 0 && (std::is_constructible_v<AnyModule, Modules> && ...))
-  explicit SequentialImpl(Modules&&... modules) {
+  requires(sizeof...(Modules) > 0 && (std::is_constructible_v<AnyModule, Modules> &&
+                                      ...)) explicit SequentialImpl(Modules&&... modules) {
     (push_back(AnyModule(std::forward<Modules>(modules))), ...);
   }
 
@@ -93,7 +93,9 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override;
   void reset() override {}
 
-  void push_back(AnyModule module) { push_back(std::to_string(modules_.size()), std::move(module)); }
+  void push_back(AnyModule module) {
+    push_back(std::to_string(modules_.size()), std::move(module));
+  }
 
   void push_back(std::string name, AnyModule module) {
     register_module(std::move(name), module.ptr());
@@ -125,6 +127,12 @@ class Sequential : public ModuleHolder<SequentialImpl> {
 
   Sequential() = default;
 
+  // One module: ModuleHolder would take a lone holder for a copy of itself.
+  template <class Holder>
+  requires(std::is_base_of_v<ModuleHolderIndicator, Holder> &&
+           !std::is_same_v<Holder, Sequential>) explicit Sequential(const Holder& module)
+      : ModuleHolder(std::make_shared<SequentialImpl>(module)) {}
+
   Sequential(std::initializer_list<NamedAnyModule> modules)
       : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
 };
@@ -140,15 +148,12 @@ class ModuleListImpl : public Module {
   }
 
   template <class Holder>
-    requires std::is_base_of_v<ModuleHolderIndicator, Holder>
-  void push_back(const Holder& holder) {
-    push_back(holder.ptr());
-  }
+  requires std::is_base_of_v<ModuleHolderIndicator, Holder>
+  void push_back(const Holder& holder) { push_back(holder.ptr()); }
 
   // A module by value, as LibTorch takes it.
   template <class M>
-    requires(std::is_base_of_v<Module, M>)
-  void push_back(M module) {
+  requires(std::is_base_of_v<Module, M>) void push_back(M module) {
     push_back(std::make_shared<M>(std::move(module)));
   }
 
