@@ -1,0 +1,195 @@
+// What is asked of every op, over the list of all of them: derivatives, layouts, dtypes, meta.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "taper/tests/contract/more_samples.h"
+
+namespace taper::contract {
+namespace {
+
+// The variants of an input's memory. All hold the same elements.
+Tensor transposed(const Tensor& x) {
+  if (x.dim() < 2) return x.clone();
+  return x.transpose(0, -1).contiguous().transpose(0, -1);
+}
+
+Tensor sliced(const Tensor& x) {
+  if (x.dim() == 0) return cat({x.view({1}), x.view({1})})[1];
+  const Tensor wide = zeros(cat({x, x}, -1).sizes(), x.options());
+  const Tensor part = wide.slice(-1, 0, 2 * x.size(-1), 2);
+  part.copy_(x);
+  return part;
+}
+
+Tensor backwards(const Tensor& x) {
+  if (x.dim() == 0 || x.numel() == 0) return x.clone();
+  return x.flip({0}).slice(0, std::nullopt, std::nullopt, -1);
+}
+
+struct Variant {
+  const char* name;
+  Tensor (*make)(const Tensor&);
+};
+
+constexpr Variant kVariants[] = {
+    {"transposed", transposed}, {"sliced", sliced}, {"negative step", backwards}};
+
+std::vector<Tensor> map(const std::vector<Tensor>& in, Tensor (*f)(const Tensor&)) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : in) out.push_back(f(t));
+  return out;
+}
+
+bool is_differentiable(const Sample& s) {
+  std::vector<Tensor> in;
+  for (const Tensor& t : s.inputs) {
+    in.push_back(t.is_floating_point() ? t.detach().requires_grad_() : t);
+  }
+  for (const Tensor& t : s.call(in)) {
+    if (t.requires_grad()) return true;
+  }
+  return false;
+}
+
+std::vector<Tensor> leaves(const Sample& s) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : s.inputs) {
+    out.push_back(t.is_floating_point() ? t.clone().requires_grad_() : t);
+  }
+  return out;
+}
+
+void expect_same(const Tensor& a, const Tensor& b, double tolerance, const std::string& what) {
+  ASSERT_EQ(a.sizes().vec(), b.sizes().vec()) << what;
+  if (a.numel() == 0) return;
+  const Tensor x = a.detach().to(kFloat64), y = b.detach().to(kFloat64);
+  EXPECT_TRUE(x.allclose(y, tolerance, tolerance, true)) << what << "\n" << x << "\n" << y;
+}
+
+template <class Op> class OpContract : public testing::Test {
+ protected:
+  const std::vector<Sample> samples_ = Samples<Op>::make();
+};
+
+template <class List> struct ToTypes;
+template <class... Ops> struct ToTypes<ops::OpList<Ops...>> {
+  using type = testing::Types<Ops...>;
+};
+
+struct OpNames {
+  template <class Op> static std::string GetName(int) { return Op::kName; }
+};
+
+TYPED_TEST_SUITE_P(OpContract);
+
+TYPED_TEST_P(OpContract, GradientsAreRight) {
+  for (const Sample& s : this->samples_) {
+    if (!is_differentiable(s)) continue;
+    EXPECT_NO_THROW(gradcheck(s.call, leaves(s))) << s.name;
+  }
+}
+
+TYPED_TEST_P(OpContract, SecondGradientsAreRight) {
+  for (const Sample& s : this->samples_) {
+    if (!is_differentiable(s)) continue;
+    EXPECT_NO_THROW(gradgradcheck(s.call, leaves(s))) << s.name;
+  }
+}
+
+TYPED_TEST_P(OpContract, StridesDoNotMatter) {
+  for (const Sample& s : this->samples_) {
+    const std::vector<Tensor> plain = s.call(s.inputs);
+    for (const Variant& v : kVariants) {
+      const std::vector<Tensor> other = s.call(map(s.inputs, v.make));
+      ASSERT_EQ(plain.size(), other.size());
+      for (std::size_t i = 0; i < plain.size(); ++i) {
+        EXPECT_EQ(plain[i].dtype(), other[i].dtype());
+        expect_same(plain[i], other[i], 1e-12, s.name + ", " + v.name);
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(OpContract, ExpandedInputsActAsTheirCopies) {
+  for (const Sample& s : this->samples_) {
+    std::vector<Tensor> expanded, copies;
+    for (const Tensor& t : s.inputs) {
+      const bool can = t.dim() > 0 && t.size(0) > 0;
+      expanded.push_back(can ? t.narrow(0, 0, 1).expand(t.sizes()) : t);
+      copies.push_back(expanded.back().clone(MemoryFormat::kContiguous));
+    }
+    const std::vector<Tensor> a = s.call(expanded), b = s.call(copies);
+    for (std::size_t i = 0; i < a.size(); ++i) expect_same(a[i], b[i], 1e-12, s.name);
+  }
+}
+
+TYPED_TEST_P(OpContract, NarrowDtypesAreCloseToF64) {
+  for (const Sample& s : this->samples_) {
+    for (const auto& [dtype, tolerance] :
+         {std::pair(kFloat32, 1e-5), std::pair(kFloat16, 4e-2), std::pair(kBFloat16, 2e-1)}) {
+      // The f64 run sees the rounded inputs, so that only the op's own rounding is measured.
+      std::vector<Tensor> narrow, wide;
+      for (const Tensor& t : s.inputs) {
+        narrow.push_back(t.is_floating_point() ? t.to(dtype) : t);
+        wide.push_back(t.is_floating_point() ? narrow.back().to(kFloat64) : t);
+      }
+      const std::vector<Tensor> a = s.call(narrow), b = s.call(wide);
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        if (!b[i].is_floating_point()) continue;  // a rounded tie may fall either way
+        EXPECT_EQ(a[i].dtype(), dtype) << s.name;
+        expect_same(a[i], b[i], tolerance, str(s.name, " in ", dtype));
+      }
+    }
+  }
+}
+
+TYPED_TEST_P(OpContract, MetaGivesTheShapes) {
+  for (const Sample& s : this->samples_) {
+    std::vector<Tensor> meta;
+    for (const Tensor& t : s.inputs) meta.push_back(t.to(kMeta));
+    std::vector<Tensor> shapes;
+    try {
+      shapes = s.call(meta);
+    } catch (const Error& e) {
+      // Samples that read an element to build themselves cannot run without any.
+      EXPECT_NE(std::string(e.what()).find("item"), std::string::npos)
+          << s.name << ": " << e.what();
+      continue;
+    }
+    const std::vector<Tensor> real = s.call(s.inputs);
+    for (std::size_t i = 0; i < real.size(); ++i) {
+      EXPECT_TRUE(shapes[i].is_meta()) << s.name;
+      EXPECT_EQ(shapes[i].sizes().vec(), real[i].sizes().vec()) << s.name;
+      EXPECT_EQ(shapes[i].strides().vec(), real[i].strides().vec()) << s.name;
+      EXPECT_EQ(shapes[i].dtype(), real[i].dtype()) << s.name;
+    }
+  }
+}
+
+TYPED_TEST_P(OpContract, ErrorsAndTapeNameTheLine) {
+  for (const Sample& s : this->samples_) {
+    for (const Tensor& t : s.call(leaves(s))) {
+      if (!t.requires_grad()) continue;
+      const auto& entry = static_cast<const Entry&>(*gradient_edge(t).node);
+      EXPECT_TRUE(entry.loc.known()) << s.name;
+      break;
+    }
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(OpContract,
+                            GradientsAreRight,
+                            SecondGradientsAreRight,
+                            StridesDoNotMatter,
+                            ExpandedInputsActAsTheirCopies,
+                            NarrowDtypesAreCloseToF64,
+                            MetaGivesTheShapes,
+                            ErrorsAndTapeNameTheLine);
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Unary, OpContract, ToTypes<ops::UnaryOps>::type, OpNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Binary, OpContract, ToTypes<ops::BinaryOps>::type, OpNames);
+INSTANTIATE_TYPED_TEST_SUITE_P(Other, OpContract, ToTypes<ops::OtherOps>::type, OpNames);
+
+}  // namespace
+}  // namespace taper::contract
