@@ -17,13 +17,13 @@ struct Block {
 
 // Bytes, unless said otherwise; O(1) to read.
 struct AllocatorStats {
-  std::uint64_t allocated = 0;       // in blocks that are out
+  std::uint64_t allocated = 0;  // in blocks that are out
   std::uint64_t allocated_peak = 0;
-  std::uint64_t requested = 0;       // what callers asked for, before rounding
-  std::uint64_t reserved = 0;        // taken from the device
+  std::uint64_t requested = 0;  // what callers asked for, before rounding
+  std::uint64_t reserved = 0;   // taken from the device
   std::uint64_t reserved_peak = 0;
-  std::uint64_t allocations = 0;     // calls of allocate
-  std::uint64_t device_calls = 0;    // maps and unmaps
+  std::uint64_t allocations = 0;   // calls of allocate
+  std::uint64_t device_calls = 0;  // maps and unmaps
 };
 
 inline constexpr std::size_t kBlockBytes = 512;  // every block is a multiple, and so aligned

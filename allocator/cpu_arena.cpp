@@ -1,10 +1,10 @@
 // The host's allocator: one huge-page arena, and a free list for each exact size.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include "taper/allocator/allocator.h"
 #include "taper/core/base/error.h"
@@ -17,10 +17,10 @@
 namespace taper {
 namespace {
 
-constexpr std::size_t kPage = std::size_t{2} << 20;            // a huge page
-constexpr std::size_t kLargestArena = std::size_t{1} << 40;    // address space, not memory
+constexpr std::size_t kPage = std::size_t{2} << 20;          // a huge page
+constexpr std::size_t kLargestArena = std::size_t{1} << 40;  // address space, not memory
 constexpr std::size_t kSmallestArena = std::size_t{64} << 20;
-constexpr std::size_t kDirectSizes = 4096;                     // up to 2 MiB by plain index
+constexpr std::size_t kDirectSizes = 4096;  // up to 2 MiB by plain index
 
 std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;

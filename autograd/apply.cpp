@@ -97,8 +97,7 @@ void Frame::view(const Layout& layout, DType dtype) {
 
 void Frame::save(const Tensor& t) {
   if (!recording_) return;
-  TAPER_CHECK(!t.is_inference(),
-              "an inference tensor of shape ", t.sizes(),
+  TAPER_CHECK(!t.is_inference(), "an inference tensor of shape ", t.sizes(),
               " cannot be saved for backward; make it outside InferenceMode, or clone() it");
   SavedTensor& s = saved_.emplace_back();
   s.storage = t.storage();

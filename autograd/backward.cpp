@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "taper/autograd/inplace.h"
-#include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/create.h"
+#include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/shape.h"
 
 namespace taper {
@@ -115,8 +115,7 @@ Backward::Backward(ArrayRef<Tensor> roots,
               " tensors but ", gradients.size(), " gradients");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Edge& edge = gradient_edge(inputs[i]);
-    TAPER_CHECK(edge, "grad: input ", i, " of shape ", inputs[i].sizes(),
-                " does not require grad");
+    TAPER_CHECK(edge, "grad: input ", i, " of shape ", inputs[i].sizes(), " does not require grad");
     captures_.push_back({edge.node.get(), edge.slot, i});
   }
   if (restricted_) find_needed(roots);

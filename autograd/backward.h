@@ -63,14 +63,14 @@ class Backward {
 
   BackwardOptions options_;
   Loc loc_;
-  std::vector<Reached> reached_;           // places are reused through free_
+  std::vector<Reached> reached_;  // places are reused through free_
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> heap_;        // of places in reached_, largest index on top
-  std::vector<std::uint32_t> table_;       // node -> place + 1, open addressing
+  std::vector<std::uint32_t> heap_;   // of places in reached_, largest index on top
+  std::vector<std::uint32_t> table_;  // node -> place + 1, open addressing
   std::size_t used_cells_ = 0;
   std::vector<Capture> captures_;
   std::vector<Tensor> captured_;
-  std::unordered_set<const Node*> needed_; // only with inputs: lies on a path to one
+  std::unordered_set<const Node*> needed_;  // only with inputs: lies on a path to one
   bool restricted_ = false;
 };
 

@@ -31,8 +31,7 @@ class AutogradContext {
 
     Value() = default;
     template <class T>
-      requires std::is_arithmetic_v<T>
-    Value& operator=(T x) {
+    requires std::is_arithmetic_v<T> Value& operator=(T x) {
       number = Scalar(x);
       return *this;
     }
@@ -124,20 +123,26 @@ template <class Derived> class Function {
     return run(loc, std::forward<A>(a), std::forward<B>(b));
   }
 
-  template <class A, class B, class C> static auto apply(A&& a, B&& b, C&& c, Loc loc = Loc::current()) {
+  template <class A, class B, class C>
+  static auto apply(A&& a, B&& b, C&& c, Loc loc = Loc::current()) {
     return run(loc, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
   }
 
-  template <class A, class B, class C, class D> static auto apply(A&& a, B&& b, C&& c, D&& d, Loc loc = Loc::current()) {
+  template <class A, class B, class C, class D>
+  static auto apply(A&& a, B&& b, C&& c, D&& d, Loc loc = Loc::current()) {
     return run(loc, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d));
   }
 
-  template <class A, class B, class C, class D, class E> static auto apply(A&& a, B&& b, C&& c, D&& d, E&& e, Loc loc = Loc::current()) {
-    return run(loc, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d), std::forward<E>(e));
+  template <class A, class B, class C, class D, class E>
+  static auto apply(A&& a, B&& b, C&& c, D&& d, E&& e, Loc loc = Loc::current()) {
+    return run(loc, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
+               std::forward<E>(e));
   }
 
-  template <class A, class B, class C, class D, class E, class F> static auto apply(A&& a, B&& b, C&& c, D&& d, E&& e, F&& f, Loc loc = Loc::current()) {
-    return run(loc, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d), std::forward<E>(e), std::forward<F>(f));
+  template <class A, class B, class C, class D, class E, class F>
+  static auto apply(A&& a, B&& b, C&& c, D&& d, E&& e, F&& f, Loc loc = Loc::current()) {
+    return run(loc, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
+               std::forward<E>(e), std::forward<F>(f));
   }
 
  private:

@@ -148,8 +148,8 @@ class Check {
 
   // An output whose gradient never comes must act as one whose gradient is zero.
   std::string check_unused(const std::vector<Tensor>& outputs) {
-    const std::vector<Tensor> zero_first = grad(
-        outputs, varied_, zeros_for(outputs), true, false, true);
+    const std::vector<Tensor> zero_first =
+        grad(outputs, varied_, zeros_for(outputs), true, false, true);
     for (const Tensor& g : zero_first) {
       if (!g.defined()) continue;
       for (const double x : elements(g)) {
@@ -182,8 +182,8 @@ class GradientOf final : public TensorFunction {
                                          all.end());
     std::vector<Tensor> varied = in;
     std::erase_if(varied, [](const Tensor& t) { return !is_varied(t); });
-    std::vector<Tensor> grads = grad(differentiable_only(f_.call(in)), varied, cotangents,
-                                     std::nullopt, true, true);
+    std::vector<Tensor> grads =
+        grad(differentiable_only(f_.call(in)), varied, cotangents, std::nullopt, true, true);
     std::erase_if(grads, [](const Tensor& t) { return !t.defined(); });
     return grads;
   }

@@ -8,11 +8,11 @@
 namespace taper {
 
 struct GradcheckOptions {
-  double eps = 1e-6;       // step of the central difference
-  double atol = 1e-5;      // |numeric - analytic| <= atol + rtol |numeric|
+  double eps = 1e-6;   // step of the central difference
+  double atol = 1e-5;  // |numeric - analytic| <= atol + rtol |numeric|
   double rtol = 1e-3;
-  double nondet_tol = 0;   // two backward passes may differ by this much
-  bool raise = true;       // throw on failure; else return false
+  double nondet_tol = 0;  // two backward passes may differ by this much
+  bool raise = true;      // throw on failure; else return false
 };
 
 // A function of several tensors, type-erased.

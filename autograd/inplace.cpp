@@ -17,9 +17,8 @@ namespace taper {
 void check_writable(const Tensor& t) {
   TAPER_CHECK(!t.is_inference() || InferenceMode::is_enabled(),
               "an inference tensor cannot be written outside InferenceMode; clone() it first");
-  TAPER_CHECK(!may_overlap_itself(t.layout()),
-              "several elements of the written tensor, ", t.layout(),
-              ", share one place in memory (it was expanded); clone() it first");
+  TAPER_CHECK(!may_overlap_itself(t.layout()), "several elements of the written tensor, ",
+              t.layout(), ", share one place in memory (it was expanded); clone() it first");
 }
 
 void check_history_may_change(const Tensor& t) {
@@ -69,10 +68,10 @@ void note_view(const Tensor& view, const Tensor& input, const char* op, bool mul
   info->base = chained ? input_meta->view->base : input;
   info->version = view.version();
   info->op = op;
-  info->made = multi_output                    ? ViewInfo::Made::kMultiOutput
-               : !GradMode::is_enabled()       ? ViewInfo::Made::kNoGrad
-               : chained                       ? input_meta->view->made
-                                               : ViewInfo::Made::kNormal;
+  info->made = multi_output              ? ViewInfo::Made::kMultiOutput
+               : !GradMode::is_enabled() ? ViewInfo::Made::kNoGrad
+               : chained                 ? input_meta->view->made
+                                         : ViewInfo::Made::kNormal;
   meta_of(view).view = std::move(info);
 }
 

@@ -46,7 +46,7 @@ class Frame {
   friend class Recorder;
 
   ArrayRef<const Tensor*> inputs_;
-  const Tensor* target_;  // in-place: what is written
+  const Tensor* target_;     // in-place: what is written
   Tensor cast_into_target_;  // in-place with another dtype: written first, then cast
   bool recording_;
   std::uint64_t needs_ = 0;

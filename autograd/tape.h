@@ -65,10 +65,10 @@ struct Edge {
 // A tensor that the user made, as gradients see it. The tensor owns it and so do edges to it;
 // it does not keep the tensor alive.
 struct Leaf final : Node {
-  std::mutex mutex;            // concurrent backward passes may meet here
+  std::mutex mutex;              // concurrent backward passes may meet here
   TensorImpl* tensor = nullptr;  // null once the tensor is gone
   TensorSpec spec;
-  Layout layout;               // grad takes the same strides where they are dense
+  Layout layout;  // grad takes the same strides where they are dense
   Tensor grad;
   Hooks hooks;
 };
@@ -105,7 +105,7 @@ struct ViewInfo {
   Tensor base;                // never a view itself
   std::uint32_t version = 0;  // of the storage when the view's edge was right
   Made made = Made::kNormal;
-  const char* op = "";        // the view op, for messages
+  const char* op = "";  // the view op, for messages
 };
 
 // What autograd knows of a tensor.

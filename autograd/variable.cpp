@@ -64,8 +64,7 @@ const Tensor& Tensor::retain_grad(Loc loc) const {
   const Call call(loc);
   TAPER_CHECK(requires_grad(), "retain_grad: the tensor does not require grad");
   if (!is_leaf() && !retains_grad()) {
-    hooks_of(gradient_edge(*this))
-        .add(std::make_unique<RetainGrad>(Ref<Leaf>(&leaf_of(*this))));
+    hooks_of(gradient_edge(*this)).add(std::make_unique<RetainGrad>(Ref<Leaf>(&leaf_of(*this))));
   }
   return *this;
 }
@@ -81,10 +80,8 @@ void Tensor::backward(const Tensor& gradient,
   const Call call(loc);
   impl();  // an undefined tensor is an error with a line
   Backward pass(ArrayRef<Tensor>(this, 1),
-                gradient.defined() ? ArrayRef<Tensor>(&gradient, 1) : ArrayRef<Tensor>(),
-                {},
-                {retain_graph.value_or(create_graph), create_graph, true},
-                loc);
+                gradient.defined() ? ArrayRef<Tensor>(&gradient, 1) : ArrayRef<Tensor>(), {},
+                {retain_graph.value_or(create_graph), create_graph, true}, loc);
   pass.finish();
 }
 

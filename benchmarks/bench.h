@@ -32,7 +32,8 @@ template <class F> double seconds_per_call(F f, double sample = 0.01, int sample
     for (long i = 0; i < calls; ++i) f();
     const double took = now() - start;
     if (took < sample / 2) {
-      calls = took <= 0 ? calls * 10 : static_cast<long>(static_cast<double>(calls) * sample / took) + 1;
+      calls = took <= 0 ? calls * 10
+                        : static_cast<long>(static_cast<double>(calls) * sample / took) + 1;
       continue;
     }
     best = std::min(best, took / static_cast<double>(calls));
@@ -50,8 +51,8 @@ struct Result {
 // What is asked of a row: ours / peer at most `goal`, or, without a peer, ours at most `limit`.
 struct Row {
   std::string name, unit;
-  double goal = 0;   // of the ratio; 0: none
-  double limit = -1; // absolute; below 0: none
+  double goal = 0;    // of the ratio; 0: none
+  double limit = -1;  // absolute; below 0: none
 };
 
 }  // namespace bench

@@ -73,10 +73,14 @@ double adam_per_parameter() {
 
 const std::vector<Row>& core_rows() {
   static const std::vector<Row> rows = {
-      {"mul recorded", "ns", 0.25},        {"mul no_grad", "ns", 0.25},
-      {"mul chain forward per node", "ns", 0.25}, {"mul chain backward per node", "ns", 0.25},
-      {"Linear(8,8) recorded", "ns", 0.3}, {"Adam per parameter of 16", "ns", 0.05},
-      {"empty({1})", "ns"},                {"transpose no_grad", "ns"},
+      {"mul recorded", "ns", 0.25},
+      {"mul no_grad", "ns", 0.25},
+      {"mul chain forward per node", "ns", 0.25},
+      {"mul chain backward per node", "ns", 0.25},
+      {"Linear(8,8) recorded", "ns", 0.3},
+      {"Adam per parameter of 16", "ns", 0.05},
+      {"empty({1})", "ns"},
+      {"transpose no_grad", "ns"},
       {"page faults per MLP step", "faults", 0, 0},
   };
   return rows;

@@ -1,8 +1,9 @@
 // taper_bench: runs groups of benchmarks beside their peers, in turns, and prints ratios.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <map>
+
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "taper/benchmarks/core.h"
@@ -22,7 +23,8 @@ std::vector<Result> run_peer(const std::string& program, const std::string& grou
   while (std::fgets(line, sizeof line, pipe) != nullptr) {
     const std::string text = line;
     const auto tab = text.find('\t');
-    if (tab != std::string::npos) out.push_back({text.substr(0, tab), std::stod(text.substr(tab + 1))});
+    if (tab != std::string::npos)
+      out.push_back({text.substr(0, tab), std::stod(text.substr(tab + 1))});
   }
   pclose(pipe);
   return out;
@@ -35,15 +37,16 @@ void add(Samples& samples, const std::vector<Result>& results) {
 }
 
 std::string peer_path(const char* self) {
-  const std::string path = std::string(self).substr(0, std::string(self).rfind('/') + 1) + "taper_peer_torch";
+  const std::string path =
+      std::string(self).substr(0, std::string(self).rfind('/') + 1) + "taper_peer_torch";
   return std::ifstream(path).good() ? path : "";
 }
 
 nlohmann::ordered_json row_json(const Row& row, const Samples& ours, const Samples& peer) {
   const double mine = bench::median(ours.at(row.name));
-  nlohmann::ordered_json out = {{"name", row.name}, {"ours", mine}, {"peer", nullptr},
+  nlohmann::ordered_json out = {{"name", row.name},     {"ours", mine},     {"peer", nullptr},
                                 {"peer_name", nullptr}, {"limit", nullptr}, {"unit", row.unit},
-                                {"ratio", nullptr}, {"goal", nullptr}, {"met", nullptr}};
+                                {"ratio", nullptr},     {"goal", nullptr},  {"met", nullptr}};
   if (row.limit >= 0) {
     out["limit"] = row.limit;
     out["met"] = mine <= row.limit;
@@ -69,13 +72,15 @@ std::string cell(const nlohmann::ordered_json& v, const char* format) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Benchmarks beside their peers, in one run.\n\nExamples:\n"
-               "  taper_bench core\n  taper_bench core --rounds 9 --json core.json\n");
+  CLI::App app(
+      "Benchmarks beside their peers, in one run.\n\nExamples:\n"
+      "  taper_bench core\n  taper_bench core --rounds 9 --json core.json\n");
   std::string group = "core", json_file;
   int rounds = 5;
   app.add_option("group", group, "core")->check(CLI::IsMember({"core"}))->capture_default_str();
   app.add_option("--json", json_file, "Also write the rows as JSON");
-  app.add_option("--rounds", rounds, "Turns of ours and the peer's; medians count")->capture_default_str();
+  app.add_option("--rounds", rounds, "Turns of ours and the peer's; medians count")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const std::string peer = peer_path(argv[0]);
   if (peer.empty()) std::printf("No LibTorch here (Debian: libtorch-dev): ours alone.\n");
@@ -86,14 +91,19 @@ int main(int argc, char** argv) {
     if (!peer.empty()) add(theirs, run_peer(peer, group));
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", "name", "ours", "LibTorch", "ratio", "goal", "met", "unit");
+  std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", "name", "ours", "LibTorch", "ratio", "goal",
+              "met", "unit");
   for (const Row& row : bench::core_rows()) {
     rows.push_back(row_json(row, ours, theirs));
     const auto& j = rows.back();
-    std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", row.name.c_str(), cell(j["ours"], "%.1f").c_str(),
-                cell(j["peer"], "%.1f").c_str(), cell(j["ratio"], "%.3f").c_str(),
+    std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", row.name.c_str(),
+                cell(j["ours"], "%.1f").c_str(), cell(j["peer"], "%.1f").c_str(),
+                cell(j["ratio"], "%.3f").c_str(),
                 cell(j["goal"].is_null() ? j["limit"] : j["goal"], "%.2f").c_str(),
-                j["met"].is_null() ? "-" : j["met"].get<bool>() ? "yes" : "NO", row.unit.c_str());
+                j["met"].is_null()     ? "-"
+                : j["met"].get<bool>() ? "yes"
+                                       : "NO",
+                row.unit.c_str());
   }
   if (!json_file.empty()) std::ofstream(json_file) << rows.dump(2) << '\n';
   return 0;

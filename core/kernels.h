@@ -39,7 +39,8 @@ template <class... Args> class Kernel<void(const Exec&, Args...)> {
   constexpr Kernel(Fn fn) : fn_(fn) {}  // NOLINT(google-explicit-constructor)
 
   [[gnu::always_inline]] void operator()(const Exec& exec, Args... args) const {
-    if (probe != nullptr) [[unlikely]] return watched(exec, args...);
+    if (probe != nullptr) [[unlikely]]
+      return watched(exec, args...);
     fn_(exec, args...);
   }
 
@@ -75,8 +76,8 @@ struct Window2d {
   std::int64_t padding[2] = {0, 0};
   std::int64_t dilation[2] = {1, 1};
   std::int64_t groups = 1;
-  bool count_include_pad = true;     // avg_pool2d
-  std::int64_t divisor_override = 0; // avg_pool2d; 0: the window's size
+  bool count_include_pad = true;      // avg_pool2d
+  std::int64_t divisor_override = 0;  // avg_pool2d; 0: the window's size
 };
 
 // One step of an optimizer over one parameter; all share one hyper-parameter block.
@@ -119,9 +120,9 @@ struct Kernels {
   Kernel<void(const Exec&, Out, Scalar start, Scalar step)> arange;  // start + i * step
 
   // Arithmetic; all dtypes, bool as or/and where it means something.
-  Binary add, sub, mul, div;                // div: floating only
-  Binary floor_divide, remainder, fmod;     // remainder has the divisor's sign, fmod the dividend's
-  Binary pow, maximum, minimum, atan2;      // maximum and minimum pass NaN on
+  Binary add, sub, mul, div;             // div: floating only
+  Binary floor_divide, remainder, fmod;  // remainder has the divisor's sign, fmod the dividend's
+  Binary pow, maximum, minimum, atan2;   // maximum and minimum pass NaN on
   Unary neg, abs, sign, square, reciprocal;
   // Comparisons: out is bool.
   Binary eq, ne, lt, le, gt, ge;
@@ -137,17 +138,17 @@ struct Kernels {
   Unary exp, expm1, log, log1p, sqrt, rsqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh;
   Unary erf, floor, ceil, round, trunc;  // round: half to even
   Unary sigmoid, relu, silu, gelu, gelu_tanh, log_sigmoid;
-  Unary2 leaky_relu, elu, softplus;      // (slope, -), (alpha, -), (beta, threshold)
+  Unary2 leaky_relu, elu, softplus;  // (slope, -), (alpha, -), (beta, threshold)
   // Their derivatives, times the gradient: (out, grad, x), or (out, grad, y) where y is cheaper.
-  Binary sigmoid_grad, tanh_grad, relu_grad;                    // of y
-  Binary silu_grad, gelu_grad, gelu_tanh_grad;                  // of x
-  Binary log_sigmoid_grad;                                      // of x
-  Binary2 leaky_relu_grad, elu_grad, softplus_grad, clamp_grad; // of x
+  Binary sigmoid_grad, tanh_grad, relu_grad;                     // of y
+  Binary silu_grad, gelu_grad, gelu_tanh_grad;                   // of x
+  Binary log_sigmoid_grad;                                       // of x
+  Binary2 leaky_relu_grad, elu_grad, softplus_grad, clamp_grad;  // of x
 
   // Reductions. Sums run over 64 lanes joined by one fixed tree; 16-bit floats sum in f32.
   // u8, i32 and bool sum and multiply in i64 (out is i64).
   Unary sum, prod;
-  Unary amax, amin;                                  // NaN wins
+  Unary amax, amin;                                            // NaN wins
   Kernel<void(const Exec&, Out, In, int dim)> argmax, argmin;  // out is i64; first of equals
   Kernel<void(const Exec&, Out var, Out mean, In, double correction)> var_mean;  // two passes
   // Running sum and product along dim.
@@ -173,24 +174,27 @@ struct Kernels {
   // dims of x are indexed together; index operands have out's sizes, stride 0 over the rest.
   Kernel<void(const Exec&, Out, In x, InList indices)> index;
   Kernel<void(const Exec&, InOut x, In src, InList indices, bool accumulate)> index_put;
-  Kernel<void(const Exec&, Out count, In)> count_nonzero;      // out is one i64
-  Kernel<void(const Exec&, Out rows, In)> nonzero;             // (count, ndim), row-major order
+  Kernel<void(const Exec&, Out count, In)> count_nonzero;  // out is one i64
+  Kernel<void(const Exec&, Out rows, In)> nonzero;         // (count, ndim), row-major order
 
   // Random numbers: element i depends on (seed, offset, i) alone. Philox-4x32-10.
-  using Random = Kernel<void(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double)>;
+  using Random =
+      Kernel<void(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double)>;
   Random uniform;    // [a, b)
   Random normal;     // (mean, std)
   Random bernoulli;  // 1 with probability a
   Random randint;    // [a, b)
 
   // Normalisation over the last dim: x (R, C); weight, bias (C) or undefined; mean, rstd (R).
-  Kernel<void(const Exec&, Out y, Out mean, Out rstd, In x, In weight, In bias, double eps)> layer_norm;
+  Kernel<void(const Exec&, Out y, Out mean, Out rstd, In x, In weight, In bias, double eps)>
+      layer_norm;
   // dx (R, C); dweight, dbias (C); any may be undefined.
-  Kernel<void(const Exec&, Out dx, Out dweight, Out dbias, In grad, In x, In mean, In rstd, In weight)>
+  Kernel<void(
+      const Exec&, Out dx, Out dweight, Out dbias, In grad, In x, In mean, In rstd, In weight)>
       layer_norm_grad;
 
-  // Convolution: x (N, C, H, W), w (O, C / groups, kH, kW), bias (O) or undefined, y (N, O, H', W').
-  // Layouts may be NCHW or channels_last by strides.
+  // Convolution: x (N, C, H, W), w (O, C / groups, kH, kW), bias (O) or undefined, y (N, O, H',
+  // W'). Layouts may be NCHW or channels_last by strides.
   Kernel<void(const Exec&, Out y, In x, In w, In bias, const Window2d&)> conv2d;
   Kernel<void(const Exec&, Out dx, In grad, In w, const Window2d&)> conv2d_grad_input;
   Kernel<void(const Exec&, Out dw, In grad, In x, const Window2d&)> conv2d_grad_weight;

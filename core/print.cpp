@@ -68,8 +68,8 @@ Format format_of(const double* x, std::int64_t n) {
   return f;
 }
 
-void print_rows(std::ostream& out, const double* x, std::int64_t rows, std::int64_t columns,
-                int indent) {
+void print_rows(
+    std::ostream& out, const double* x, std::int64_t rows, std::int64_t columns, int indent) {
   const Format f = format_of(x, rows * columns);
   const std::string margin(static_cast<std::size_t>(indent), ' ');
   const std::int64_t fit = (kLineWidth - indent) / (f.width + 1);
@@ -140,7 +140,8 @@ void Tensor::print() const {
 
 Scalar Tensor::item(Loc loc) const {
   const Call call(loc);
-  TAPER_CHECK(numel() == 1, "item: the tensor has shape ", sizes(), "; only one element is a number");
+  TAPER_CHECK(numel() == 1, "item: the tensor has shape ", sizes(),
+              "; only one element is a number");
   TAPER_CHECK(!is_meta(), "item: a meta tensor has no elements");
   Tensor host = *this;
   if (!is_cpu()) {

@@ -6,7 +6,8 @@
 namespace taper {
 namespace {
 
-std::mutex writers_mutex;  // one for all: writes in place are rare beside ops, and it is held briefly
+std::mutex
+    writers_mutex;  // one for all: writes in place are rare beside ops, and it is held briefly
 
 }  // namespace
 

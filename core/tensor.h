@@ -28,9 +28,9 @@ struct TensorImpl : RefCounted {
   Layout layout;
   DType dtype = DType::kFloat32;
   Device device;
-  bool wrapped_number = false;  // made from a C++ number: takes part in promotion as numbers do
-  bool inference = false;       // made under inference_mode: autograd refuses it
-  AutogradMeta* meta = nullptr; // owned; null until autograd has something to say
+  bool wrapped_number = false;   // made from a C++ number: takes part in promotion as numbers do
+  bool inference = false;        // made under inference_mode: autograd refuses it
+  AutogradMeta* meta = nullptr;  // owned; null until autograd has something to say
 
   static void destroy(TensorImpl* impl);
 };
@@ -428,10 +428,14 @@ class Tensor {
   Tensor clone(MemoryFormat format = MemoryFormat::kPreserve, Loc loc = Loc::current()) const;
   Tensor contiguous(MemoryFormat format = MemoryFormat::kContiguous,
                     Loc loc = Loc::current()) const;
-  Tensor to(DType dtype, bool non_blocking = false, bool copy = false, Loc loc = Loc::current())
-      const;
-  Tensor to(Device device, bool non_blocking = false, bool copy = false, Loc loc = Loc::current())
-      const;
+  Tensor to(DType dtype,
+            bool non_blocking = false,
+            bool copy = false,
+            Loc loc = Loc::current()) const;
+  Tensor to(Device device,
+            bool non_blocking = false,
+            bool copy = false,
+            Loc loc = Loc::current()) const;
   Tensor to(DeviceType device, bool non_blocking = false, Loc loc = Loc::current()) const {
     return to(Device(device), non_blocking, false, loc);
   }
@@ -463,15 +467,18 @@ class Tensor {
   Tensor index_select(std::int64_t dim, const Tensor& index, Loc loc = Loc::current()) const;
   Tensor index_add(std::int64_t dim, const Tensor& index, const TensorArg& src) const;
   const Tensor& index_add_(std::int64_t dim, const Tensor& index, const TensorArg& src) const;
-  Tensor index_fill(std::int64_t dim, const Tensor& index, Scalar value, Loc loc = Loc::current())
-      const;
+  Tensor index_fill(std::int64_t dim,
+                    const Tensor& index,
+                    Scalar value,
+                    Loc loc = Loc::current()) const;
   Tensor take_along_dim(const Tensor& index, std::int64_t dim, Loc loc = Loc::current()) const;
   Tensor masked_select(const Tensor& mask, Loc loc = Loc::current()) const;
   Tensor nonzero(Loc loc = Loc::current()) const;  // (count, ndim), i64
 
   // --- For Taper's own files --------------------------------------------------------------------
   TensorImpl& impl() const {
-    if (!impl_) [[unlikely]] fail_undefined();
+    if (!impl_) [[unlikely]]
+      fail_undefined();
     return *impl_;
   }
 
@@ -506,9 +513,9 @@ class TensorArg {
       : tensor_(&tensor), loc(at) {}
 
   template <class T>
-    requires std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> ||
-             std::is_same_v<T, Scalar>
-  TensorArg(T number, Loc at = Loc::current())  // NOLINT(google-explicit-constructor)
+  requires std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> ||
+      std::is_same_v<T, Scalar>
+      TensorArg(T number, Loc at = Loc::current())  // NOLINT(google-explicit-constructor)
       : tensor_(&own_), own_(wrapped_number(Scalar(number))), loc(at) {}
 
   TensorArg(const TensorArg&) = delete;

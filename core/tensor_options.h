@@ -1,4 +1,5 @@
-// TensorOptions: the dtype, device and grad flag that creation functions take, with LibTorch's setters.
+// TensorOptions: the dtype, device and grad flag that creation functions take, with LibTorch's
+// setters.
 #pragma once
 #include <optional>
 

@@ -50,7 +50,8 @@ struct LoaderPosition {
 // An exception in a worker comes out of next() for its own batch, after the batches before it.
 template <class Batch, class Make> class Prefetcher {
  public:
-  Prefetcher(std::size_t first, std::size_t count, std::size_t workers, std::size_t ahead, Make make)
+  Prefetcher(
+      std::size_t first, std::size_t count, std::size_t workers, std::size_t ahead, Make make)
       : next_job_(first), next_out_(first), count_(count), ahead_(ahead), make_(std::move(make)) {
     for (std::size_t i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
   }
@@ -88,9 +89,8 @@ template <class Batch, class Make> class Prefetcher {
     const NoGradGuard examples_have_no_history;
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] {
-        return stop_ || next_job_ >= count_ || next_job_ < next_out_ + ahead_;
-      });
+      changed_.wait(
+          lock, [this] { return stop_ || next_job_ >= count_ || next_job_ < next_out_ + ahead_; });
       if (stop_ || next_job_ >= count_) return;
       const std::size_t job = next_job_++;
       lock.unlock();
@@ -201,9 +201,8 @@ template <class D> class DataLoader {
     if (!placed_ && position_.batch != 0) position_ = {position_.epoch + 1, 0};
     placed_ = false;
     order_ = sampler_->order(position_.epoch);
-    current_ = std::make_unique<Prefetcher<BatchType, Make>>(position_.batch, size(),
-                                                             options_.workers(),
-                                                             options_.max_jobs(), Make{this});
+    current_ = std::make_unique<Prefetcher<BatchType, Make>>(
+        position_.batch, size(), options_.workers(), options_.max_jobs(), Make{this});
   }
 
   std::optional<BatchType> next() {
@@ -237,8 +236,9 @@ template <class D> class DataLoader {
 namespace detail {
 
 inline std::size_t known_size(const std::optional<std::size_t>& size) {
-  TAPER_CHECK(size.has_value(), "make_data_loader: the dataset does not know its size; give a "
-                                "sampler of a fixed size");
+  TAPER_CHECK(size.has_value(),
+              "make_data_loader: the dataset does not know its size; give a "
+              "sampler of a fixed size");
   return *size;
 }
 
@@ -252,7 +252,7 @@ template <class T> auto as_dataset(T data) {
 // make_data_loader<RandomSampler>(dataset, DataLoaderOptions().batch_size(64)): the sampler is made
 // for the dataset's size. The dataset is anything with get_batch, or a random-access range.
 template <class S = samplers::RandomSampler, class D>
-  requires std::is_base_of_v<samplers::Sampler, S>
+requires std::is_base_of_v<samplers::Sampler, S>
 auto make_data_loader(D dataset, DataLoaderOptions options = {}) {
   auto source = detail::as_dataset(std::move(dataset));
   auto sampler = std::make_shared<S>(detail::known_size(source.size()));
@@ -262,7 +262,7 @@ auto make_data_loader(D dataset, DataLoaderOptions options = {}) {
 
 // The same with a sampler of the caller's.
 template <class D, class S>
-  requires std::is_base_of_v<samplers::Sampler, S>
+requires std::is_base_of_v<samplers::Sampler, S>
 auto make_data_loader(D dataset, S sampler, DataLoaderOptions options = {}) {
   auto source = detail::as_dataset(std::move(dataset));
   return std::make_unique<DataLoader<decltype(source)>>(

@@ -1,11 +1,11 @@
 // IDX, the file format of MNIST and Fashion-MNIST, plain or gzipped.
 #include "taper/data/idx.h"
 
-#include <sys/stat.h>
-#include <zlib.h>
-
 #include <cstring>
 #include <vector>
+
+#include <sys/stat.h>
+#include <zlib.h>
 
 #include "taper/autograd/ops/create.h"
 
@@ -25,7 +25,8 @@ constexpr std::int64_t kLargestRatio = 1032;
 // zlib reads plain files as they are.
 class GzFile {
  public:
-  GzFile(const std::string& path, const char* mode) : path_(path), file_(gzopen(path.c_str(), mode)) {
+  GzFile(const std::string& path, const char* mode)
+      : path_(path), file_(gzopen(path.c_str(), mode)) {
     TAPER_CHECK(file_ != nullptr, "cannot open ", path, ": ", std::strerror(errno));
     gzbuffer(file_, 1U << 17);
   }

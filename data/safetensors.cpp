@@ -1,18 +1,18 @@
 // safetensors: the rules of the header, the mapping, and the writer.
 #include "taper/data/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "taper/autograd/ops/create.h"
 
@@ -33,13 +33,28 @@ constexpr int id(DType d) {
   return static_cast<int>(d);
 }
 
-constexpr Name kNames[] = {
-    {"F64", 64, id(kFloat64)}, {"F32", 32, id(kFloat32)}, {"F16", 16, id(kFloat16)},
-    {"BF16", 16, id(kBFloat16)}, {"I64", 64, id(kInt64)}, {"I32", 32, id(kInt32)},
-    {"U8", 8, id(kUInt8)}, {"BOOL", 8, id(kBool)}, {"I8", 8, -1}, {"I16", 16, -1}, {"U16", 16, -1},
-    {"U32", 32, -1}, {"U64", 64, -1}, {"C64", 64, -1}, {"F8_E4M3", 8, -1}, {"F8_E5M2", 8, -1},
-    {"F8_E8M0", 8, -1}, {"F8_E4M3FNUZ", 8, -1}, {"F8_E5M2FNUZ", 8, -1}, {"F6_E2M3", 6, -1},
-    {"F6_E3M2", 6, -1}, {"F4", 4, -1}};
+constexpr Name kNames[] = {{"F64", 64, id(kFloat64)},
+                           {"F32", 32, id(kFloat32)},
+                           {"F16", 16, id(kFloat16)},
+                           {"BF16", 16, id(kBFloat16)},
+                           {"I64", 64, id(kInt64)},
+                           {"I32", 32, id(kInt32)},
+                           {"U8", 8, id(kUInt8)},
+                           {"BOOL", 8, id(kBool)},
+                           {"I8", 8, -1},
+                           {"I16", 16, -1},
+                           {"U16", 16, -1},
+                           {"U32", 32, -1},
+                           {"U64", 64, -1},
+                           {"C64", 64, -1},
+                           {"F8_E4M3", 8, -1},
+                           {"F8_E5M2", 8, -1},
+                           {"F8_E8M0", 8, -1},
+                           {"F8_E4M3FNUZ", 8, -1},
+                           {"F8_E5M2FNUZ", 8, -1},
+                           {"F6_E2M3", 6, -1},
+                           {"F6_E3M2", 6, -1},
+                           {"F4", 4, -1}};
 
 struct Entry {
   std::string name;
@@ -59,7 +74,9 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return refuse("null"); }
   bool boolean(bool) override { return refuse("a bool"); }
-  bool number_float(double, const std::string& text) override { return refuse("the number " + text); }
+  bool number_float(double, const std::string& text) override {
+    return refuse("the number " + text);
+  }
   bool binary(binary_t&) override { return refuse("binary data"); }
 
   bool number_integer(std::int64_t n) override { return refuse(str("the number ", n)); }
@@ -67,8 +84,8 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(std::uint64_t n) override {
     if (place_ == Place::kShape && n <= INT64_MAX) {
       entry_.shape.push_back(static_cast<std::int64_t>(n));
-      TAPER_CHECK(entry_.shape.size() <= kMaxDims, path_, ": tensor '", entry_.name, "' has more than ",
-                  kMaxDims, " dims");
+      TAPER_CHECK(entry_.shape.size() <= kMaxDims, path_, ": tensor '", entry_.name,
+                  "' has more than ", kMaxDims, " dims");
       return true;
     }
     if (place_ == Place::kOffsets && offsets_ < 2) {
@@ -83,12 +100,13 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
       metadata[key_] = s;
       return true;
     }
-    if (place_ != Place::kTensor || key_ != "dtype") return refuse("the text '" + s.substr(0, 40) + "'");
+    if (place_ != Place::kTensor || key_ != "dtype")
+      return refuse("the text '" + s.substr(0, 40) + "'");
     for (const Name& n : kNames) {
       if (s == n.text) entry_.dtype = &n;
     }
-    TAPER_CHECK(entry_.dtype != nullptr, path_, ": tensor '", entry_.name, "' has the unknown dtype '",
-                s.substr(0, 40), "'");
+    TAPER_CHECK(entry_.dtype != nullptr, path_, ": tensor '", entry_.name,
+                "' has the unknown dtype '", s.substr(0, 40), "'");
     return true;
   }
 
@@ -103,7 +121,7 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& k) override {
     TAPER_CHECK(k.size() <= kLongestName, path_, ": a name has ", k.size(), " bytes");
     key_ = k;
-    const bool fresh = place_ == Place::kTop ? names_.insert(k).second
+    const bool fresh = place_ == Place::kTop        ? names_.insert(k).second
                        : place_ == Place::kMetadata ? metadata.count(k) == 0
                                                     : keys_.insert(k).second;
     TAPER_CHECK(fresh, path_, ": '", k.substr(0, 80), "' appears twice");
@@ -112,19 +130,23 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
 
   bool end_object() override {
     if (place_ == Place::kTensor) {
-      TAPER_CHECK(keys_.size() == 3 && keys_.count("dtype") + keys_.count("shape") +
-                                               keys_.count("data_offsets") == 3 && offsets_ == 2,
-                  path_, ": tensor '", entry_.name,
-                  "' must have dtype, shape and two data_offsets, and nothing else");
+      TAPER_CHECK(
+          keys_.size() == 3 &&
+              keys_.count("dtype") + keys_.count("shape") + keys_.count("data_offsets") == 3 &&
+              offsets_ == 2,
+          path_, ": tensor '", entry_.name,
+          "' must have dtype, shape and two data_offsets, and nothing else");
       entries.push_back(std::move(entry_));
-      TAPER_CHECK(entries.size() <= kMostTensors, path_, " has more than ", kMostTensors, " tensors");
+      TAPER_CHECK(entries.size() <= kMostTensors, path_, " has more than ", kMostTensors,
+                  " tensors");
     }
     place_ = place_ == Place::kTop ? Place::kEnd : Place::kTop;
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (place_ != Place::kTensor || (key_ != "shape" && key_ != "data_offsets")) return refuse("a list");
+    if (place_ != Place::kTensor || (key_ != "shape" && key_ != "data_offsets"))
+      return refuse("a list");
     place_ = key_ == "shape" ? Place::kShape : Place::kOffsets;
     return true;
   }
@@ -201,7 +223,8 @@ class Mapping final : public MemoryOwner {
 
 class File {
  public:
-  explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit File(const std::string& path)
+      : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     TAPER_CHECK(fd_ >= 0, "cannot open ", path, ": ", std::strerror(errno));
     struct stat s {};
     const bool known = fstat(fd_, &s) == 0 && S_ISREG(s.st_mode);
@@ -220,7 +243,8 @@ class File {
     while (done < bytes) {
       const ssize_t n = pread(fd_, static_cast<char*>(out) + done, bytes - done,
                               static_cast<off_t>(offset + done));
-      TAPER_CHECK(n > 0, "cannot read ", path, n == 0 ? ": it became shorter" : std::strerror(errno));
+      TAPER_CHECK(n > 0, "cannot read ", path,
+                  n == 0 ? ": it became shorter" : std::strerror(errno));
       done += static_cast<std::size_t>(n);
     }
   }
@@ -238,7 +262,9 @@ class File {
   int fd_;
 };
 
-Tensor tensor_of(const Entry& e, const Ref<Storage>& mapped, std::uint64_t data_start,
+Tensor tensor_of(const Entry& e,
+                 const Ref<Storage>& mapped,
+                 std::uint64_t data_start,
                  const std::string& path) {
   TAPER_CHECK(e.dtype->dtype >= 0, path, ": tensor '", e.name, "' is ", e.dtype->text,
               ", which Taper has no dtype for");
@@ -343,7 +369,8 @@ void write_safetensors(const OrderedDict<std::string, Tensor>& tensors,
   std::vector<const OrderedDict<std::string, Tensor>::Item*> order;
   for (const auto& item : tensors) {
     TAPER_CHECK(item.value().defined(), "write_safetensors: '", item.key(), "' is undefined");
-    TAPER_CHECK(item.key() != "__metadata__", "write_safetensors: '__metadata__' is a reserved name");
+    TAPER_CHECK(item.key() != "__metadata__",
+                "write_safetensors: '__metadata__' is a reserved name");
     order.push_back(&item);
   }
   // Large elements first, so that each tensor starts at a multiple of its element's size.

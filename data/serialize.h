@@ -11,21 +11,19 @@ namespace data {
 
 template <class T>
 concept HasState = requires(const T& x) {
-  { x.state_dict() };
+  {x.state_dict()};
 };
 
 template <class T>
 concept PointsToState = requires(const T& x) {
-  { x->state_dict() };
+  {x->state_dict()};
 };
 
 }  // namespace data
 
 // One tensor, under the name "tensor"; several, under "0", "1", ...; named ones as they are.
 void save(const Tensor& tensor, const std::string& path, Loc loc = Loc::current());
-void save(const std::vector<Tensor>& tensors,
-          const std::string& path,
-          Loc loc = Loc::current());
+void save(const std::vector<Tensor>& tensors, const std::string& path, Loc loc = Loc::current());
 void save(const OrderedDict<std::string, Tensor>& tensors,
           const std::string& path,
           Loc loc = Loc::current());

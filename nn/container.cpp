@@ -13,8 +13,9 @@ Tensor SequentialImpl::forward(const TensorArg& x) {
 }
 
 std::shared_ptr<Module> SequentialImpl::clone(std::optional<Device>) const {
-  fail("clone: a Sequential forgets the types of its modules; build a second one, then "
-       "load_state_dict(first->state_dict())");
+  fail(
+      "clone: a Sequential forgets the types of its modules; build a second one, then "
+      "load_state_dict(first->state_dict())");
 }
 
 }  // namespace taper::nn

@@ -62,9 +62,9 @@ Conv2dImpl::Conv2dImpl(const Conv2dOptions& options_in) : options(options_in) {
 }
 
 void Conv2dImpl::reset() {
-  weight = register_parameter(
-      "weight", raw({options.out_channels(), options.in_channels() / options.groups(),
-                     options.kernel_size()[0], options.kernel_size()[1]}));
+  weight = register_parameter("weight",
+                              raw({options.out_channels(), options.in_channels() / options.groups(),
+                                   options.kernel_size()[0], options.kernel_size()[1]}));
   bias = register_parameter("bias", options.bias() ? raw({options.out_channels()}) : Tensor());
   reset_parameters();
 }
@@ -106,8 +106,8 @@ Tensor Conv2dImpl::forward(const TensorArg& x) {
 EmbeddingImpl::EmbeddingImpl(const EmbeddingOptions& options_in) : options(options_in) {
   if (const auto pad = options.padding_idx()) {
     const std::int64_t n = options.num_embeddings();
-    TAPER_CHECK(*pad >= -n && *pad < n, "Embedding: padding_idx ", *pad, " is out of range for ",
-                n, " rows");
+    TAPER_CHECK(*pad >= -n && *pad < n, "Embedding: padding_idx ", *pad, " is out of range for ", n,
+                " rows");
     options.padding_idx(*pad < 0 ? *pad + n : *pad);
   }
   reset();
@@ -156,9 +156,9 @@ void LayerNormImpl::reset_parameters() {
 }
 
 void LayerNormImpl::pretty_print(std::ostream& out) const {
-  out << "LayerNorm(" << str(IntArrayRef(options.normalized_shape())) << ", eps="
-      << str(options.eps()) << ", elementwise_affine=" << truth(options.elementwise_affine())
-      << ')';
+  out << "LayerNorm(" << str(IntArrayRef(options.normalized_shape()))
+      << ", eps=" << str(options.eps())
+      << ", elementwise_affine=" << truth(options.elementwise_affine()) << ')';
 }
 
 Tensor LayerNormImpl::forward(const TensorArg& x) {
@@ -181,8 +181,8 @@ void BatchNorm2dImpl::reset() {
   const bool track = options.track_running_stats();
   running_mean = register_buffer("running_mean", track ? raw({n}) : Tensor());
   running_var = register_buffer("running_var", track ? raw({n}) : Tensor());
-  num_batches_tracked = register_buffer("num_batches_tracked",
-                                        track ? scalar_tensor(0, kInt64) : Tensor());
+  num_batches_tracked =
+      register_buffer("num_batches_tracked", track ? scalar_tensor(0, kInt64) : Tensor());
   reset_parameters();
 }
 

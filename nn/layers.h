@@ -42,9 +42,7 @@ TAPER_MODULE(Linear);
 
 class Conv2dOptions {
  public:
-  Conv2dOptions(std::int64_t in_channels,
-                std::int64_t out_channels,
-                ExpandingArray<2> kernel_size)
+  Conv2dOptions(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<2> kernel_size)
       : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(kernel_size) {}
 
   std::int64_t in_channels() const { return in_channels_; }

@@ -1,13 +1,13 @@
 // The tree of modules: names, modes, moves, state, and how it is printed.
 #include "taper/nn/module.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
 #include <sstream>
 #include <typeinfo>
+
+#include <cxxabi.h>
 
 #include "taper/autograd/grad_mode.h"
 
@@ -61,8 +61,7 @@ std::string nearest(const std::string& name, const std::vector<std::string>& nam
 
 }  // namespace
 
-ModuleScope::ModuleScope(const Module& module)
-    : outer_(current_module), kept_(call_site.scope) {
+ModuleScope::ModuleScope(const Module& module) : outer_(current_module), kept_(call_site.scope) {
   if (current_module == &module) return;
   current_module = &module;
   call_site.scope = module.scope_below(kept_);

@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "taper/core/tensor.h"
 #include "taper/core/base/ordered_dict.h"
+#include "taper/core/tensor.h"
 
 namespace taper::nn {
 
@@ -53,7 +53,8 @@ class Module : public std::enable_shared_from_this<Module> {
                        bool strict = true,
                        Loc loc = Loc::current());
 
-  // --- Modes and moves ----------------------------------------------------------------------------
+  // --- Modes and moves
+  // ----------------------------------------------------------------------------
   virtual void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const { return training_; }
@@ -99,8 +100,8 @@ class Module : public std::enable_shared_from_this<Module> {
   }
 
   template <class Holder>
-    requires std::is_base_of_v<ModuleHolderIndicator, Holder>
-  Holder register_module(std::string name, Holder holder) {
+  requires std::is_base_of_v<ModuleHolderIndicator, Holder> Holder register_module(std::string name,
+                                                                                   Holder holder) {
     add_child(std::move(name), holder.ptr());
     return holder;
   }
@@ -126,7 +127,7 @@ class Module : public std::enable_shared_from_this<Module> {
   OrderedDict<std::string, std::shared_ptr<Module>> children_;
   bool training_ = true;
   mutable std::string type_name_;
-  std::string scope_name_;  // what the parent calls it; empty for a root
+  std::string scope_name_;                 // what the parent calls it; empty for a root
   mutable std::uint64_t scope_cache_ = 0;  // (parent + 1) << 32 | scope
 };
 
@@ -164,9 +165,7 @@ template <class Derived> class Cloneable : public Module {
 
  private:
   // Drops what the copy constructor shared, so that reset() registers anew.
-  void forget() {
-    static_cast<Module&>(*this) = Module(this->name());
-  }
+  void forget() { static_cast<Module&>(*this) = Module(this->name()); }
 };
 
 // A shared handle to a module: what TAPER_MODULE(Foo) makes of FooImpl. Copies share the module.
@@ -181,10 +180,12 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
 
   template <class Head, class... Tail>
-    requires(!(sizeof...(Tail) == 0 &&
-               (std::is_base_of_v<ModuleHolderIndicator, std::decay_t<Head>> ||
-                std::is_convertible_v<Head, std::shared_ptr<Contained>>)))
-  explicit ModuleHolder(Head&& head, Tail&&... tail)
+  requires(
+      !(sizeof...(Tail) == 0 &&
+        (std::is_base_of_v<ModuleHolderIndicator, std::decay_t<Head>> ||
+         std::is_convertible_v<Head,
+                               std::shared_ptr<Contained>>))) explicit ModuleHolder(Head&& head,
+                                                                                    Tail&&... tail)
       : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
 
   explicit operator bool() const { return impl_ != nullptr; }
@@ -214,24 +215,24 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
   }
 
   template <class A, class B>
-    requires(!std::is_same_v<std::decay_t<B>, Loc>)
-  decltype(auto) operator()(A&& a, B&& b, Loc loc = Loc::current()) const {
+  requires(!std::is_same_v<std::decay_t<B>, Loc>) decltype(auto) operator()(
+      A&& a, B&& b, Loc loc = Loc::current()) const {
     const Call call(loc);
     const ModuleScope scope(*get());
     return impl_->forward(std::forward<A>(a), std::forward<B>(b));
   }
 
   template <class A, class B, class C>
-    requires(!std::is_same_v<std::decay_t<C>, Loc>)
-  decltype(auto) operator()(A&& a, B&& b, C&& c, Loc loc = Loc::current()) const {
+  requires(!std::is_same_v<std::decay_t<C>, Loc>) decltype(auto) operator()(
+      A&& a, B&& b, C&& c, Loc loc = Loc::current()) const {
     const Call call(loc);
     const ModuleScope scope(*get());
     return impl_->forward(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
   }
 
   template <class A, class B, class C, class D>
-    requires(!std::is_same_v<std::decay_t<D>, Loc>)
-  decltype(auto) operator()(A&& a, B&& b, C&& c, D&& d, Loc loc = Loc::current()) const {
+  requires(!std::is_same_v<std::decay_t<D>, Loc>) decltype(auto) operator()(
+      A&& a, B&& b, C&& c, D&& d, Loc loc = Loc::current()) const {
     const Call call(loc);
     const ModuleScope scope(*get());
     return impl_->forward(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c),
@@ -250,9 +251,9 @@ std::ostream& operator<<(std::ostream& out, const ModuleHolder<Contained>& modul
 }  // namespace taper::nn
 
 // Defines class Name, a ModuleHolder of NameImpl.
-#define TAPER_MODULE(Name)                                              \
+#define TAPER_MODULE(Name)                                                 \
   class Name : public ::taper::nn::ModuleHolder<Name##Impl> { /* NOLINT */ \
-   public:                                                              \
-    using ::taper::nn::ModuleHolder<Name##Impl>::ModuleHolder;          \
-    using Impl = Name##Impl;                                            \
+   public:                                                                 \
+    using ::taper::nn::ModuleHolder<Name##Impl>::ModuleHolder;             \
+    using Impl = Name##Impl;                                               \
   }

@@ -163,7 +163,8 @@ TAPER_MODULE(AvgPool2d);
 
 class AdaptiveAvgPool2dImpl : public Cloneable<AdaptiveAvgPool2dImpl> {
  public:
-  explicit AdaptiveAvgPool2dImpl(AdaptiveAvgPool2dOptions options_in) : options(std::move(options_in)) {}
+  explicit AdaptiveAvgPool2dImpl(AdaptiveAvgPool2dOptions options_in)
+      : options(std::move(options_in)) {}
 
   void reset() override {}
   Tensor forward(const TensorArg& x);
@@ -196,7 +197,8 @@ TAPER_MODULE(Flatten);
 
 class CrossEntropyLossImpl : public Cloneable<CrossEntropyLossImpl> {
  public:
-  explicit CrossEntropyLossImpl(CrossEntropyLossOptions options_in = {}) : options(std::move(options_in)) {}
+  explicit CrossEntropyLossImpl(CrossEntropyLossOptions options_in = {})
+      : options(std::move(options_in)) {}
 
   void reset() override {}
   Tensor forward(const TensorArg& x, const Tensor& target);
@@ -273,7 +275,8 @@ TAPER_MODULE(BCELoss);
 
 class BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImpl> {
  public:
-  explicit BCEWithLogitsLossImpl(BCEWithLogitsLossOptions options_in = {}) : options(std::move(options_in)) {}
+  explicit BCEWithLogitsLossImpl(BCEWithLogitsLossOptions options_in = {})
+      : options(std::move(options_in)) {}
 
   void reset() override {}
   Tensor forward(const TensorArg& x, const Tensor& target);

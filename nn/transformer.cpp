@@ -101,8 +101,9 @@ Tensor MultiheadAttentionImpl::causal(const TensorArg& x) {
   const std::int64_t b = x->size(0), t = x->size(1), e = options.embed_dim(),
                      h = options.num_heads();
   // One product for all three projections: (B, T, 3 E) -> 3 of (B, H, T, E / H).
-  const Tensor qkv =
-      taper::linear(*x, in_proj_weight, in_proj_bias).view({b, t, 3, h, e / h}).permute({2, 0, 3, 1, 4});
+  const Tensor qkv = taper::linear(*x, in_proj_weight, in_proj_bias)
+                         .view({b, t, 3, h, e / h})
+                         .permute({2, 0, 3, 1, 4});
   const double dropout = is_training() ? options.dropout() : 0;
   const Tensor out = scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1),
                                                   qkv.select(0, 2), {}, dropout, true);
@@ -117,10 +118,10 @@ TransformerBlockImpl::TransformerBlockImpl(const TransformerBlockOptions& option
 void TransformerBlockImpl::reset() {
   const std::int64_t e = options.embed_dim();
   norm1 = register_module("norm1", LayerNorm(LayerNormOptions({e})));
-  attn = register_module("attn",
-                         MultiheadAttention(MultiheadAttentionOptions(e, options.num_heads())
-                                                .dropout(options.dropout())
-                                                .batch_first(true)));
+  attn =
+      register_module("attn", MultiheadAttention(MultiheadAttentionOptions(e, options.num_heads())
+                                                     .dropout(options.dropout())
+                                                     .batch_first(true)));
   norm2 = register_module("norm2", LayerNorm(LayerNormOptions({e})));
   fc1 = register_module("fc1", Linear(e, options.hidden_dim()));
   fc2 = register_module("fc2", Linear(options.hidden_dim(), e));
@@ -131,8 +132,9 @@ Tensor TransformerBlockImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
   const Tensor normed = norm1(*x);
-  const Tensor attended =
-      options.causal() ? attn->causal(normed) : std::get<0>(attn->forward(normed, normed, normed, {}, false));
+  const Tensor attended = options.causal()
+                              ? attn->causal(normed)
+                              : std::get<0>(attn->forward(normed, normed, normed, {}, false));
   const Tensor y = *x + drop(attended);
   return y + drop(fc2(gelu(fc1(norm2(y)))));
 }

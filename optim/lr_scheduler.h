@@ -78,7 +78,8 @@ class WarmupCosineLR final : public LRScheduler {
     if (step >= total_) return min_factor_;
     const double progress =
         static_cast<double>(step - warmup_) / static_cast<double>(total_ - warmup_);
-    return min_factor_ + (1 - min_factor_) * 0.5 * (1 + std::cos(progress * 3.14159265358979323846));
+    return min_factor_ +
+           (1 - min_factor_) * 0.5 * (1 + std::cos(progress * 3.14159265358979323846));
   }
 
  private:

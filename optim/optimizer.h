@@ -1,11 +1,12 @@
-// Optimizer: groups of parameters with options, per-parameter state, and the step that changes them.
+// Optimizer: groups of parameters with options, per-parameter state, and the step that changes
+// them.
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "taper/core/tensor.h"
 #include "taper/core/base/ordered_dict.h"
+#include "taper/core/tensor.h"
 
 namespace taper::optim {
 

@@ -15,9 +15,8 @@ struct Work {
 void check_gradient(const Tensor& p) {
   TAPER_CHECK(p.grad().sizes() == p.sizes() && p.grad().dtype() == p.dtype() &&
                   p.grad().device() == p.device(),
-              "a parameter is ", p.dtype(), " ", p.sizes(), " on ", p.device(),
-              ", its gradient ", p.grad().dtype(), " ", p.grad().sizes(), " on ",
-              p.grad().device());
+              "a parameter is ", p.dtype(), " ", p.sizes(), " on ", p.device(), ", its gradient ",
+              p.grad().dtype(), " ", p.grad().sizes(), " on ", p.grad().device());
 }
 
 // Calls run(works) for each run of neighbours that share a device.

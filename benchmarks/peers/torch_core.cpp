@@ -1,7 +1,7 @@
 // LibTorch's side of the core group: the same names, one "name<TAB>value" line each.
-#include <torch/torch.h>
-
 #include <cstdio>
+
+#include <torch/torch.h>
 
 #include "../bench.h"
 

@@ -34,29 +34,47 @@ template <class T> class ArrayRef {
   constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}  // NOLINT
 
   template <class C>
-    requires requires(const C& c) {
-      { c.data() } -> std::convertible_to<const T*>;
-      { c.size() } -> std::convertible_to<std::size_t>;
-    }
+  requires requires(const C& c) {
+    { c.data() } -> std::convertible_to<const T*>;
+    { c.size() } -> std::convertible_to<std::size_t>;
+  }
   constexpr ArrayRef(const C& c) : data_(c.data()), size_(c.size()) {}  // NOLINT
 
-  constexpr const T* data() const { return data_; }
+  constexpr const T* data() const {
+    return data_;
+  }
 
-  constexpr std::size_t size() const { return size_; }
+  constexpr std::size_t size() const {
+    return size_;
+  }
 
-  constexpr bool empty() const { return size_ == 0; }
+  constexpr bool empty() const {
+    return size_ == 0;
+  }
 
-  constexpr const T* begin() const { return data_; }
+  constexpr const T* begin() const {
+    return data_;
+  }
 
-  constexpr const T* end() const { return data_ + size_; }
+  constexpr const T* end() const {
+    return data_ + size_;
+  }
 
-  constexpr const T& operator[](std::size_t i) const { return data_[i]; }
+  constexpr const T& operator[](std::size_t i) const {
+    return data_[i];
+  }
 
-  constexpr const T& front() const { return data_[0]; }
+  constexpr const T& front() const {
+    return data_[0];
+  }
 
-  constexpr const T& back() const { return data_[size_ - 1]; }
+  constexpr const T& back() const {
+    return data_[size_ - 1];
+  }
 
-  std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
+  std::vector<T> vec() const {
+    return std::vector<T>(begin(), end());
+  }
 
   friend bool operator==(ArrayRef a, ArrayRef b) {
     if (a.size_ != b.size_) return false;

@@ -8,9 +8,7 @@ namespace taper {
 Device::Device(const std::string& name) : Device(kCPU) {
   const auto colon = name.find(':');
   const std::string kind = name.substr(0, colon);
-  TAPER_CHECK(kind == "cpu" || kind == "cuda" || kind == "meta",
-              "no device is called '",
-              name,
+  TAPER_CHECK(kind == "cpu" || kind == "cuda" || kind == "meta", "no device is called '", name,
               "'; expected cpu, cuda, cuda:N or meta");
   type_ = kind == "cpu" ? kCPU : kind == "cuda" ? kCUDA : kMeta;
   if (colon == std::string::npos) return;

@@ -1,4 +1,5 @@
-// Where memory lies and work runs: the CPU, a CUDA device, or "meta", which has shapes but no bytes.
+// Where memory lies and work runs: the CPU, a CUDA device, or "meta", which has shapes but no
+// bytes.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -69,8 +69,7 @@ constexpr bool is_floating_point(DType dtype) {
 }
 
 constexpr bool is_integral(DType dtype, bool include_bool = false) {
-  return info(dtype).category == DTypeCategory::kInteger ||
-         (include_bool && dtype == DType::kBool);
+  return info(dtype).category == DTypeCategory::kInteger || (include_bool && dtype == DType::kBool);
 }
 
 inline void append(std::string& out, DType dtype) {

@@ -46,10 +46,8 @@ void append(std::string& out, IntArrayRef sizes) {
 
 void fail(std::string message) {
   const CallSite& site = call_site;
-  throw Error(std::move(message),
-              site.active && site.op != nullptr ? site.op : "",
-              site.active ? site.loc : SourceLoc{},
-              scope_name(site.scope));
+  throw Error(std::move(message), site.active && site.op != nullptr ? site.op : "",
+              site.active ? site.loc : SourceLoc{}, scope_name(site.scope));
 }
 
 void fail_dtype(const char* expected, const char* got) {

@@ -50,7 +50,7 @@ void append(std::string& out, double x);  // shortest text that reads back as th
 void append(std::string& out, IntArrayRef sizes);  // "(2, 3)"
 
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 void append(std::string& out, T n) {
   if constexpr (std::is_same_v<T, bool>) out += n ? "true" : "false";
   else out += std::to_string(n);
@@ -72,9 +72,7 @@ template <class... Parts> std::string str(const Parts&... parts) {
 }  // namespace taper
 
 // The caller broke the contract: say what was expected and what came.
-#define TAPER_CHECK(cond, ...) \
-  ((cond) ? void(0) : ::taper::fail(::taper::str(__VA_ARGS__)))
+#define TAPER_CHECK(cond, ...) ((cond) ? void(0) : ::taper::fail(::taper::str(__VA_ARGS__)))
 
 // We broke ours: a defect in Taper.
-#define TAPER_ASSERT(cond) \
-  ((cond) ? void(0) : ::taper::fail_assert(__FILE__, __LINE__, #cond))
+#define TAPER_ASSERT(cond) ((cond) ? void(0) : ::taper::fail_assert(__FILE__, __LINE__, #cond))

@@ -8,9 +8,7 @@ namespace {
 
 std::int64_t checked_mul(std::int64_t a, std::int64_t b, IntArrayRef sizes) {
   std::int64_t product = 0;
-  TAPER_CHECK(!__builtin_mul_overflow(a, b, &product),
-              "sizes ",
-              sizes,
+  TAPER_CHECK(!__builtin_mul_overflow(a, b, &product), "sizes ", sizes,
               " have more elements than 64 bits can count");
   return product;
 }
@@ -159,17 +157,8 @@ Sizes broadcast_sizes(IntArrayRef a, IntArrayRef b) {
   for (std::size_t i = 0; i < n; ++i) {  // i counts from the last dim
     const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    TAPER_CHECK(x == y || x == 1 || y == 1,
-                "shapes ",
-                a,
-                " and ",
-                b,
-                " do not broadcast: dim ",
-                static_cast<std::int64_t>(i) * -1 - 1,
-                " is ",
-                x,
-                " and ",
-                y,
+    TAPER_CHECK(x == y || x == 1 || y == 1, "shapes ", a, " and ", b, " do not broadcast: dim ",
+                static_cast<std::int64_t>(i) * -1 - 1, " is ", x, " and ", y,
                 "; they must be equal, or one of them 1");
     out[n - 1 - i] = x == 1 ? y : x;
   }
@@ -192,16 +181,8 @@ Layout expand_layout(const Layout& in, IntArrayRef sizes) {
     }
     const std::int64_t have = in.sizes[d - added];
     if (want == -1) want = have;
-    TAPER_CHECK(have == want || (have == 1 && want >= 0),
-                "cannot expand ",
-                in.shape(),
-                " to ",
-                sizes,
-                ": dim ",
-                d,
-                " is ",
-                have,
-                ", and only a dim of size 1 stretches");
+    TAPER_CHECK(have == want || (have == 1 && want >= 0), "cannot expand ", in.shape(), " to ",
+                sizes, ": dim ", d, " is ", have, ", and only a dim of size 1 stretches");
     out.sizes[d] = want;
     out.strides[d] = have == want ? in.strides[d - added] : 0;
   }
@@ -210,13 +191,8 @@ Layout expand_layout(const Layout& in, IntArrayRef sizes) {
 }
 
 Layout permute_layout(const Layout& in, IntArrayRef dims) {
-  TAPER_CHECK(static_cast<int>(dims.size()) == in.ndim,
-              "permute needs each of the ",
-              in.ndim,
-              " dims of ",
-              in.shape(),
-              " once, got ",
-              dims);
+  TAPER_CHECK(static_cast<int>(dims.size()) == in.ndim, "permute needs each of the ", in.ndim,
+              " dims of ", in.shape(), " once, got ", dims);
   Layout out = in;
   unsigned seen = 0;
   for (int d = 0; d < in.ndim; ++d) {
@@ -266,15 +242,8 @@ Layout select_layout(const Layout& in, std::int64_t dim, std::int64_t index) {
   TAPER_CHECK(in.ndim > 0, "a 0-dim tensor cannot be indexed; item() reads its value");
   const int d = wrap_dim(dim, in.ndim);
   const std::int64_t n = in.sizes[d];
-  TAPER_CHECK(index >= -n && index < n,
-              "index ",
-              index,
-              " is out of range for dim ",
-              d,
-              " of size ",
-              n,
-              " of ",
-              in.shape());
+  TAPER_CHECK(index >= -n && index < n, "index ", index, " is out of range for dim ", d,
+              " of size ", n, " of ", in.shape());
   Layout out = in;
   out.offset += (index < 0 ? index + n : index) * in.strides[d];
   remove_dim(out, d);
@@ -335,13 +304,8 @@ Layout diagonal_layout(const Layout& in,
                        std::int64_t dim1) {
   const int a = wrap_dim(dim0, in.ndim);
   const int b = wrap_dim(dim1, in.ndim);
-  TAPER_CHECK(in.ndim >= 2 && a != b,
-              "diagonal needs two different dims, got ",
-              dim0,
-              " and ",
-              dim1,
-              " of ",
-              in.shape());
+  TAPER_CHECK(in.ndim >= 2 && a != b, "diagonal needs two different dims, got ", dim0, " and ",
+              dim1, " of ", in.shape());
   const std::int64_t rows = offset < 0 ? in.sizes[a] + offset : in.sizes[a];
   const std::int64_t cols = offset > 0 ? in.sizes[b] - offset : in.sizes[b];
   const std::int64_t n = rows < cols ? rows : cols;
@@ -357,13 +321,8 @@ Layout diagonal_layout(const Layout& in,
 Layout unfold_layout(const Layout& in, std::int64_t dim, std::int64_t size, std::int64_t step) {
   const int d = wrap_dim(dim, in.ndim);
   const std::int64_t n = in.ndim == 0 ? 1 : in.sizes[d];
-  TAPER_CHECK(size >= 0 && size <= n,
-              "unfold: the window ",
-              size,
-              " does not fit into dim ",
-              d,
-              " of size ",
-              n);
+  TAPER_CHECK(size >= 0 && size <= n, "unfold: the window ", size, " does not fit into dim ", d,
+              " of size ", n);
   TAPER_CHECK(step > 0, "unfold: the step must be positive, got ", step);
   Layout out = in;
   const std::int64_t stride = in.ndim == 0 ? 1 : in.strides[d];
@@ -406,9 +365,9 @@ std::optional<Layout> view_layout(const Layout& in, IntArrayRef sizes) {
     if (in.shape() == sizes) out = in;
     return out;
   }
-  int next = out.ndim - 1;       // new dim to place
-  std::int64_t run = 1;          // elements of the run of old dims that lie without gaps
-  std::int64_t base = 1;         // its innermost stride
+  int next = out.ndim - 1;  // new dim to place
+  std::int64_t run = 1;     // elements of the run of old dims that lie without gaps
+  std::int64_t base = 1;    // its innermost stride
   bool open = false;
   for (int d = in.ndim - 1; d >= 0; --d) {
     if (!open) {

@@ -11,8 +11,8 @@ class Scalar {
   Scalar() = default;
 
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Scalar(T v) {  // NOLINT(google-explicit-constructor): x + 2 is the point
+  requires std::is_arithmetic_v<T> Scalar(
+      T v) {  // NOLINT(google-explicit-constructor): x + 2 is the point
     if constexpr (std::is_same_v<T, bool>) {
       category_ = DTypeCategory::kBoolean;
       integer_ = v;
@@ -32,9 +32,7 @@ class Scalar {
 
   bool is_floating_point() const { return category_ == DTypeCategory::kFloating; }
 
-  double to_double() const {
-    return is_floating_point() ? real_ : static_cast<double>(integer_);
-  }
+  double to_double() const { return is_floating_point() ? real_ : static_cast<double>(integer_); }
 
   std::int64_t to_int() const {
     return is_floating_point() ? static_cast<std::int64_t>(real_) : integer_;

@@ -1,4 +1,5 @@
-// Where the user's call stands: file, line and module scope, kept per thread while a public call runs.
+// Where the user's call stands: file, line and module scope, kept per thread while a public call
+// runs.
 #pragma once
 #include <cstdint>
 #include <string>

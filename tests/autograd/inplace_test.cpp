@@ -1,7 +1,7 @@
 // Writes in place: versions, histories through views, and what is refused.
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "taper/autograd/backward.h"
 #include "taper/autograd/gradcheck.h"
@@ -82,8 +82,10 @@ TEST(InPlace, ABaseWithoutHistoryGetsOneThroughAView) {
 TEST(InPlace, SavedThenWrittenNamesBothOpsAndLines) {
   const Tensor x = leaf({1., 2.});
   const Tensor y = x.exp();
-  const int saved = line(); const Tensor z = y * y;
-  const int wrote = line(); y.add_(1);
+  const int saved = line();
+  const Tensor z = y * y;
+  const int wrote = line();
+  y.add_(1);
   const std::string text = message_of([&] { z.sum().backward(); });
   for (const std::string& part : {std::string("mul"), at(saved), std::string("add"), at(wrote)}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
@@ -196,7 +198,8 @@ TEST(InPlace, AsStridedGradientsAddWhereElementsMeet) {
 TEST(InPlace, VersionCountsWrites) {
   const Tensor x = ones({2});
   EXPECT_EQ(x.version(), 0u);
-  const int here = line(); x.add_(1);
+  const int here = line();
+  x.add_(1);
   x.view({1, 2}).mul_(2);
   EXPECT_EQ(x.version(), 2u);
   const auto writers = x.storage()->last_writers();

@@ -1,9 +1,9 @@
 // The tape: what is recorded, when it dies, what backward gives, and what errors say.
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <string>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "taper/autograd/backward.h"
 #include "taper/autograd/function.h"
@@ -181,8 +181,10 @@ TEST(Tape, ConcurrentBackwardMeetsAtTheLeaf) {
 
 TEST(Tape, SecondBackwardNamesBothLines) {
   const Tensor x = leaf({1.});
-  const int forward = line(); const Tensor y = x * x;
-  const int first = line(); y.backward();
+  const int forward = line();
+  const Tensor y = x * x;
+  const int first = line();
+  y.backward();
   const std::string text = message_of([&] { y.backward(); });
   EXPECT_NE(text.find("retain_graph"), std::string::npos) << text;
   EXPECT_NE(text.find(at(forward)), std::string::npos) << text;

@@ -94,7 +94,8 @@ class Drawing {
     return kHeight - kBottom - a.at(y) * (kHeight - kTop - kBottom);
   }
 
-  void text(double x, double y, const char* anchor, const std::string& s, const std::string& style) {
+  void text(
+      double x, double y, const char* anchor, const std::string& s, const std::string& style) {
     out_ += "<text x=\"" + pixels(x) + "\" y=\"" + pixels(y) + "\" text-anchor=\"" + anchor +
             "\" " + style + ">" + escaped(s) + "</text>\n";
   }
@@ -103,8 +104,8 @@ class Drawing {
     const std::string grey = "fill=\"#666666\"";
     for (double v = left_.low; v <= left_.high + left_.step / 2; v += left_.step) {
       const std::string y = pixels(py(left_, v));
-      out_ += "<line x1=\"" + pixels(kLeft) + "\" x2=\"" + pixels(kWidth - kRight) + "\" y1=\"" + y +
-              "\" y2=\"" + y + "\" stroke=\"#e6e6e6\"/>\n";
+      out_ += "<line x1=\"" + pixels(kLeft) + "\" x2=\"" + pixels(kWidth - kRight) + "\" y1=\"" +
+              y + "\" y2=\"" + y + "\" stroke=\"#e6e6e6\"/>\n";
       text(kLeft - 8, py(left_, v) + 4, "end", number(std::abs(v) < 1e-12 ? 0 : v), grey);
     }
     for (double v = x_.low; v <= x_.high + x_.step / 2; v += x_.step) {

@@ -7,10 +7,10 @@ namespace taper::tools {
 
 struct Series {
   std::string name;
-  std::string color;       // "#rrggbb"
+  std::string color;  // "#rrggbb"
   std::vector<double> x, y;
-  bool faint = false;      // drawn thin and pale, left out of the legend
-  bool right_axis = false; // measured on the right
+  bool faint = false;       // drawn thin and pale, left out of the legend
+  bool right_axis = false;  // measured on the right
 };
 
 struct Chart {

@@ -1,19 +1,19 @@
 // The demo: trains a small network on Fashion-MNIST, and can be stopped and resumed at any step.
 #include "taper/tools/taper/demo.h"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include "taper/taper.h"
 #include "taper/tools/taper/chart.h"
 #include "taper/tools/taper/progress.h"
-#include "taper/taper.h"
 
 namespace taper::tools {
 namespace {
@@ -50,8 +50,9 @@ struct Data {
 
 Data load_data(const DemoOptions& options) {
   using data::datasets::MNIST, data::datasets::TensorDataset;
-  const std::string root =
-      options.glyphs ? "" : options.data.empty() ? data::datasets::find_fashion_mnist() : options.data;
+  const std::string root = options.glyphs         ? ""
+                           : options.data.empty() ? data::datasets::find_fashion_mnist()
+                                                  : options.data;
   if (root.empty()) {
     return {data::datasets::glyphs(20000, 1), data::datasets::glyphs(4000, 2),
             "ten drawn glyphs, made up on the spot (Fashion-MNIST was not found; install Debian's "
@@ -131,7 +132,11 @@ Chart chart_of(const std::vector<json>& entries,
       accuracy.x.push_back(epoch), accuracy.y.push_back(100 * e.at("test_accuracy").get<double>());
     }
   }
-  return {"MLP 784-256-128-10, " + options.name, "epoch", "cross-entropy", "% right", {raw, smooth, accuracy}};
+  return {"MLP 784-256-128-10, " + options.name,
+          "epoch",
+          "cross-entropy",
+          "% right",
+          {raw, smooth, accuracy}};
 }
 
 // Everything that a stopped run needs to go on as if it had not been stopped.
@@ -146,7 +151,8 @@ class Run {
     optimizer_ = std::make_unique<optim::Adam>(model_->parameters(), optim::AdamOptions(o.lr));
     loader_ = data::make_data_loader(
         data_.train.map(data::transforms::Stack<>()),
-        data::samplers::RandomSampler(data_.train.size().value(), static_cast<std::uint64_t>(o.seed)),
+        data::samplers::RandomSampler(data_.train.size().value(),
+                                      static_cast<std::uint64_t>(o.seed)),
         data::DataLoaderOptions(static_cast<std::size_t>(o.batch)).workers(1).drop_last(true));
     per_epoch_ = static_cast<std::int64_t>(loader_->size());
     schedule_ = std::make_unique<optim::WarmupCosineLR>(*optimizer_, per_epoch_ / 10,
@@ -214,13 +220,16 @@ class Run {
     const double accuracy = accuracy_of(model_, data_.test);
     const double batches = static_cast<double>(per_epoch_);
     char line[160];
-    std::snprintf(line, sizeof line,
-                  " loss %.4f  train %.2f %%  test %.2f %%  %.0f samples/s  %s",
-                  seen_loss_ / batches, 100 * seen_right_ / (batches * static_cast<double>(options_.batch)),
+    std::snprintf(line, sizeof line, " loss %.4f  train %.2f %%  test %.2f %%  %.0f samples/s  %s",
+                  seen_loss_ / batches,
+                  100 * seen_right_ / (batches * static_cast<double>(options_.batch)),
                   100 * accuracy, rate, duration(progress.seconds()).c_str());
     progress.finish(line);
-    log_->add({{"step", step_}, {"epoch", number}, {"train_loss", seen_loss_ / batches},
-               {"test_accuracy", accuracy}, {"samples_per_second", rate}});
+    log_->add({{"step", step_},
+               {"epoch", number},
+               {"train_loss", seen_loss_ / batches},
+               {"test_accuracy", accuracy},
+               {"samples_per_second", rate}});
     last_accuracy_ = accuracy;
     seen_loss_ = seen_right_ = 0;
     save_checkpoint();
@@ -240,12 +249,15 @@ class Run {
     char loss[64], right[64];
     std::snprintf(loss, sizeof loss, "%a", seen_loss_);
     std::snprintf(right, sizeof right, "%a", seen_right_);
-    data::write_safetensors(
-        state, checkpoint(),
-        {{"step", std::to_string(step_)}, {"epoch", number(position.epoch)},
-         {"batch", number(position.batch)}, {"random_seed", number(random.seed)},
-         {"random_offset", number(random.offset)}, {"seen_loss", loss}, {"seen_right", right},
-         {"settings", settings()}});
+    data::write_safetensors(state, checkpoint(),
+                            {{"step", std::to_string(step_)},
+                             {"epoch", number(position.epoch)},
+                             {"batch", number(position.batch)},
+                             {"random_seed", number(random.seed)},
+                             {"random_offset", number(random.offset)},
+                             {"seen_loss", loss},
+                             {"seen_right", right},
+                             {"settings", settings()}});
     log_->flush();
   }
 
@@ -259,22 +271,26 @@ class Run {
     const data::SafeTensors saved = data::read_safetensors(checkpoint());
     const auto text = [&](const char* key) {
       const auto it = saved.metadata.find(key);
-      TAPER_CHECK(it != saved.metadata.end(), checkpoint(), " has no '", key, "'; it is no checkpoint");
+      TAPER_CHECK(it != saved.metadata.end(), checkpoint(), " has no '", key,
+                  "'; it is no checkpoint");
       return it->second;
     };
-    TAPER_CHECK(text("settings") == settings(), "the run was started with other settings: ",
-                text("settings"), "; now: ", settings());
+    TAPER_CHECK(text("settings") == settings(),
+                "the run was started with other settings: ", text("settings"),
+                "; now: ", settings());
     OrderedDict<std::string, Tensor> model, optimizer;
     for (const auto& item : saved.tensors) {
       if (item.key().starts_with("model.")) model.insert(item.key().substr(6), item.value());
-      else if (item.key().starts_with("optimizer.")) optimizer.insert(item.key().substr(10), item.value());
+      else if (item.key().starts_with("optimizer."))
+        optimizer.insert(item.key().substr(10), item.value());
     }
     model_->load_state_dict(model);
     optimizer_->load_state_dict(optimizer);
     step_ = std::stoll(text("step"));
     schedule_->set_step(step_);
     loader_->set_position({std::stoull(text("epoch")), std::stoull(text("batch"))});
-    default_generator().set_state({std::stoull(text("random_seed")), std::stoull(text("random_offset"))});
+    default_generator().set_state(
+        {std::stoull(text("random_seed")), std::stoull(text("random_offset"))});
     seen_loss_ = std::strtod(text("seen_loss").c_str(), nullptr);
     seen_right_ = std::strtod(text("seen_right").c_str(), nullptr);
   }
@@ -284,10 +300,13 @@ class Run {
     save_checkpoint();
     write_chart();
     const double took = clock.seconds();
-    const char* why = stop_signal == SIGTERM ? "told to end" : stop_signal == SIGINT ? "interrupted" : "stopped";
+    const char* why = stop_signal == SIGTERM  ? "told to end"
+                      : stop_signal == SIGINT ? "interrupted"
+                                              : "stopped";
     std::printf("%s after step %lld; saved in %s", why, static_cast<long long>(step_),
                 duration(took).c_str());
-    if (stop_signal == SIGTERM) std::printf(" of the %s allowed", duration(options_.deadline).c_str());
+    if (stop_signal == SIGTERM)
+      std::printf(" of the %s allowed", duration(options_.deadline).c_str());
     std::printf(".\nGo on with the same command and --resume.\n");
     return 75;
   }
@@ -303,8 +322,12 @@ class Run {
     save(model_, folder_ + "/model.safetensors");
     if (last_accuracy_ < 0) last_accuracy_ = accuracy_of(model_, data_.test);
     if (options_.json) {
-      std::printf("%s\n", json{{"run", folder_}, {"steps", step_}, {"test_accuracy", last_accuracy_},
-                               {"data", data_.from}}.dump().c_str());
+      std::printf("%s\n", json{{"run", folder_},
+                               {"steps", step_},
+                               {"test_accuracy", last_accuracy_},
+                               {"data", data_.from}}
+                              .dump()
+                              .c_str());
       return;
     }
     std::printf("test accuracy %.2f %%\nwrote %s/log.jsonl, loss.svg and model.safetensors\n",

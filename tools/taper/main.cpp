@@ -1,10 +1,11 @@
 // taper, the command: what this build is, and the demo. Later issues add their own words to it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
+
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "taper/tools/taper/demo.h"
 #include "taper/taper.h"
+#include "taper/tools/taper/demo.h"
 
 namespace {
 
@@ -35,11 +36,12 @@ int print_info(bool as_json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Taper: tensors, a tape, and what stands on them.\n\n"
-               "Examples:\n"
-               "  taper info --json\n"
-               "  taper run demo --epochs 3\n"
-               "  taper run demo --name mine --resume     go on after Ctrl-C\n");
+  CLI::App app(
+      "Taper: tensors, a tape, and what stands on them.\n\n"
+      "Examples:\n"
+      "  taper info --json\n"
+      "  taper run demo --epochs 3\n"
+      "  taper run demo --name mine --resume     go on after Ctrl-C\n");
   app.require_subcommand(1);
 
   bool json = false;
@@ -53,14 +55,17 @@ int main(int argc, char** argv) {
       "demo", "Train an MLP on Fashion-MNIST. Ctrl-C and SIGTERM save; --resume goes on");
   train->add_option("--name", demo.name, "Results go to <runs>/<name>")->capture_default_str();
   train->add_option("--runs", demo.runs, "Folder of all runs")->capture_default_str();
-  train->add_option("--data", demo.data, "Folder with IDX or IDX.gz files (else $TAPER_DATA, else Debian's)");
+  train->add_option("--data", demo.data,
+                    "Folder with IDX or IDX.gz files (else $TAPER_DATA, else Debian's)");
   train->add_option("--epochs", demo.epochs)->capture_default_str()->check(CLI::Range(1, 1000000));
   train->add_option("--batch", demo.batch)->capture_default_str()->check(CLI::Range(1, 60000));
   train->add_option("--lr", demo.lr, "Adam's learning rate at its highest")->capture_default_str();
   train->add_option("--seed", demo.seed)->capture_default_str();
-  train->add_option("--threads", demo.threads, "0: as many as there are cores")->capture_default_str();
+  train->add_option("--threads", demo.threads, "0: as many as there are cores")
+      ->capture_default_str();
   train->add_option("--max-steps", demo.max_steps, "Stop, resumable, after so many steps");
-  train->add_option("--deadline", demo.deadline, "Seconds from SIGTERM to the kill")->capture_default_str();
+  train->add_option("--deadline", demo.deadline, "Seconds from SIGTERM to the kill")
+      ->capture_default_str();
   train->add_flag("--resume", demo.resume, "Go on where the run of this name stopped");
   train->add_flag("--glyphs", demo.glyphs, "Use the made-up glyphs even if the data is there");
   train->add_flag("--json", demo.json, "Print the result as JSON");

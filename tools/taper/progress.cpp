@@ -1,17 +1,18 @@
 // Progress of long work.
 #include "taper/tools/taper/progress.h"
 
-#include <unistd.h>
-
 #include <cstdio>
+
+#include <unistd.h>
 
 namespace taper::tools {
 
 std::string duration(double seconds) {
   char text[48];
   if (seconds < 60) std::snprintf(text, sizeof text, "%.1f s", seconds);
-  else std::snprintf(text, sizeof text, "%d min %d s", static_cast<int>(seconds) / 60,
-                     static_cast<int>(seconds) % 60);
+  else
+    std::snprintf(text, sizeof text, "%d min %d s", static_cast<int>(seconds) / 60,
+                  static_cast<int>(seconds) % 60);
   return text;
 }
 
