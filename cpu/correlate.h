@@ -1,5 +1,6 @@
 // 2-d convolution and its gradients, by packing pieces of the images straight into the tiles of the
 // matrix product.
+#pragma once
 #include "taper/core/exec.h"
 #include "taper/cpu/gemm_pack.h"
 #include "taper/cpu/parallel.h"

@@ -56,7 +56,8 @@ bool wanted(const Frame& f, std::size_t i, const bool* for_a, const bool* for_b)
 
 }  // namespace
 
-void binary_forward(Frame& f, BinarySlot slot, Result result, const bool* for_a, const bool* for_b) {
+void binary_forward(
+    Frame& f, BinarySlot slot, Result result, const bool* for_a, const bool* for_b) {
   const DType dtype = operand_dtype(f, result);
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     if (wanted(f, i, for_a, for_b)) f.save(f.in(i));
@@ -142,7 +143,7 @@ Grads Maximum::gradients(const Reverse& r, const Tensor& a, const Tensor& b) {
 }
 
 Grads Minimum::gradients(const Reverse& r, const Tensor& a, const Tensor& b) {
-  return winner(r, a < b, a > b);
+  return winner(r, a<b, a> b);
 }
 
 Grads Atan2::gradients(const Reverse& r, const Tensor& a, const Tensor& b) {

@@ -182,7 +182,8 @@ namespace {
 Tensor lower_mask(const Tensor& x, std::int64_t diagonal) {
   TAPER_CHECK(x.dim() >= 2, "tril and triu need at least 2 dims, got ", x.sizes());
   const TensorOptions options = TensorOptions(kInt64).device(x.device());
-  const Tensor rows = arange(x.size(-2), options).unsqueeze(1), columns = arange(x.size(-1), options);
+  const Tensor rows = arange(x.size(-2), options).unsqueeze(1),
+               columns = arange(x.size(-1), options);
   return columns - rows <= diagonal;
 }
 

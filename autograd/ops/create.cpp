@@ -218,9 +218,9 @@ Tensor from_blob(void* data,
   TAPER_CHECK(data != nullptr || layout.numel() == 0, "from_blob: the address is null");
   const auto bytes = static_cast<std::size_t>(extent(layout).end * element_size(options.dtype()));
   auto* keeper = owner == nullptr ? nullptr : new SharedOwner(std::move(owner));
-  return finish(make_tensor(Storage::borrow(data, bytes, options.device(), keeper), layout,
-                            options.dtype()),
-                options);
+  return finish(
+      make_tensor(Storage::borrow(data, bytes, options.device(), keeper), layout, options.dtype()),
+      options);
 }
 
 }  // namespace taper

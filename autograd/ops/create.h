@@ -25,11 +25,8 @@ Tensor eye(std::int64_t rows,
 // start, start + step, ... below (for a negative step above) end.
 Tensor arange(Scalar end, TensorOptions options = {}, Loc loc = Loc::current());
 Tensor arange(Scalar start, Scalar end, TensorOptions options = {}, Loc loc = Loc::current());
-Tensor arange(Scalar start,
-              Scalar end,
-              Scalar step,
-              TensorOptions options = {},
-              Loc loc = Loc::current());
+Tensor arange(
+    Scalar start, Scalar end, Scalar step, TensorOptions options = {}, Loc loc = Loc::current());
 // `steps` numbers from start to end, both included.
 Tensor linspace(Scalar start,
                 Scalar end,
@@ -47,15 +44,14 @@ Tensor full_like(const TensorArg& t, Scalar value, TensorOptions options = {});
 class NestedNumbers {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T>
-  NestedNumbers(T x)  // NOLINT(google-explicit-constructor)
+  requires std::is_arithmetic_v<T> NestedNumbers(T x)  // NOLINT(google-explicit-constructor)
       : values_{Scalar(x)}, dtype_(number_dtype<T>()) {}
 
   NestedNumbers(std::initializer_list<NestedNumbers> list);  // throws when the rows differ
 
   template <class T>
-    requires std::is_arithmetic_v<T>
-  NestedNumbers(const std::vector<T>& list)  // NOLINT(google-explicit-constructor)
+  requires std::is_arithmetic_v<T> NestedNumbers(
+      const std::vector<T>& list)  // NOLINT(google-explicit-constructor)
       : values_(list.begin(), list.end()), dtype_(number_dtype<T>()) {
     sizes_.push_back(static_cast<std::int64_t>(list.size()));
   }

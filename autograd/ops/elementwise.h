@@ -4,8 +4,9 @@
 
 namespace taper {
 
-// --- Public functions -----------------------------------------------------------------------------
-// Operands broadcast (numpy's rule) and promote (core/promote.h).
+// --- Public functions
+// ----------------------------------------------------------------------------- Operands broadcast
+// (numpy's rule) and promote (core/promote.h).
 Tensor add(const TensorArg& a, const TensorArg& b, Scalar alpha = 1);  // a + alpha * b
 Tensor sub(const TensorArg& a, const TensorArg& b, Scalar alpha = 1);
 Tensor mul(const TensorArg& a, const TensorArg& b);

@@ -163,7 +163,6 @@ Tensor logical_xor(const TensorArg& a, const TensorArg& b) {
   return apply(ops::LogicalXor(), {&*a, &*b});
 }
 
-
 Tensor Tensor::floor_divide(const TensorArg& other) const {
   return taper::floor_divide(TensorArg(*this, other.loc), other);
 }
@@ -383,7 +382,8 @@ bool allclose(const TensorArg& a, const TensorArg& b, double rtol, double atol, 
   return all(close).item<bool>();
 }
 
-bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan, Loc loc) const {
+bool Tensor::allclose(
+    const Tensor& other, double rtol, double atol, bool equal_nan, Loc loc) const {
   return taper::allclose(TensorArg(*this, loc), other, rtol, atol, equal_nan);
 }
 

@@ -327,8 +327,8 @@ Tensor log_sigmoid(const TensorArg& x) {
 Tensor gelu(const TensorArg& x, const char* approximate) {
   const Call call(x.loc);
   if (std::strcmp(approximate, "none") == 0) return apply(ops::Gelu(), {&*x});
-  TAPER_CHECK(std::strcmp(approximate, "tanh") == 0, "gelu: approximate is \"none\" or \"tanh\", not \"",
-              approximate, "\"");
+  TAPER_CHECK(std::strcmp(approximate, "tanh") == 0,
+              "gelu: approximate is \"none\" or \"tanh\", not \"", approximate, "\"");
   return apply(ops::GeluTanh(), {&*x});
 }
 

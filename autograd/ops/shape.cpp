@@ -60,8 +60,8 @@ void View::forward(Frame& f) {
   from_ = owned(f.in(0).sizes());
   const Sizes wanted = infer_sizes(sizes_, f.in(0).numel());
   const std::optional<Layout> layout = view_layout(f.in(0).layout(), wanted);
-  TAPER_CHECK(layout, "elements of ", f.in(0).layout(), " do not lie so that ",
-              IntArrayRef(wanted), " could show them without a copy; use reshape()");
+  TAPER_CHECK(layout, "elements of ", f.in(0).layout(), " do not lie so that ", IntArrayRef(wanted),
+              " could show them without a copy; use reshape()");
   f.view(*layout);
 }
 
@@ -131,7 +131,8 @@ void Embed::forward(Frame& f) {
     return;
   }
   const Canvas counts(base_, view_, part.dtype(), part.device());
-  add_at(counts, counts.base, ones(base_.shape(), TensorOptions(part.dtype()).device(part.device())));
+  add_at(counts, counts.base,
+         ones(base_.shape(), TensorOptions(part.dtype()).device(part.device())));
   f.out(alias(c.buffer, c.base) / alias(counts.buffer, counts.base));
 }
 

@@ -111,7 +111,8 @@ Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes, Loc loc) const {
   Sizes out;
   for (int i = 0; i < this->dim(); ++i) {
     if (i != d) out.push_back(size(i));
-    else for (const std::int64_t s : infer_sizes(sizes, size(d))) out.push_back(s);
+    else
+      for (const std::int64_t s : infer_sizes(sizes, size(d))) out.push_back(s);
   }
   return view(out);
 }

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "../bench.h"
+#include "taper/benchmarks/bench.h"
 
 using torch::Tensor;
 

@@ -1,7 +1,7 @@
 // Outside the tree: a LibTorch script compiles unchanged through Taper::torch_compat.
-#include <torch/torch.h>
-
 #include <cstdio>
+
+#include <torch/torch.h>
 
 int main() {
   torch::Tensor x = torch::ones({2, 3}, torch::requires_grad());

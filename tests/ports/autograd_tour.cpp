@@ -1,7 +1,7 @@
 // A LibTorch script: autograd by examples, each compared with the derivative on paper.
-#include <torch/torch.h>
-
 #include <iostream>
+
+#include <torch/torch.h>
 
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;

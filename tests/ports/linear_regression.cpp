@@ -1,7 +1,7 @@
 // A LibTorch script: fits a plane to noisy points by SGD, with a dataset of its own.
-#include <torch/torch.h>
-
 #include <cstdio>
+
+#include <torch/torch.h>
 
 // y = 2 a - 3 b + 1 and a little noise.
 class Points : public torch::data::Dataset<Points> {

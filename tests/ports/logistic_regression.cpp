@@ -1,7 +1,7 @@
 // A LibTorch script: separates two rings of points, first by a line, then by a small network.
-#include <torch/torch.h>
-
 #include <iostream>
+
+#include <torch/torch.h>
 
 using namespace torch::indexing;
 namespace F = torch::nn::functional;
@@ -28,12 +28,12 @@ int main() {
   auto y = (torch::arange(n) % 2).to(torch::kFloat32);
   auto radius = 1 + y + 0.1 * torch::randn({n});
   auto x = torch::stack({radius * angle.cos(), radius * angle.sin()}, 1);
-  std::cout << "points " << x.sizes() << ", the first:\n" << x.index({Slice(None, 3), "..."}) << "\n";
+  std::cout << "points " << x.sizes() << ", the first:\n"
+            << x.index({Slice(None, 3), "..."}) << "\n";
 
   torch::nn::Sequential line(torch::nn::Linear(2, 1));
   torch::nn::Sequential network(torch::nn::Linear(torch::nn::LinearOptions(2, 16).bias(true)),
-                                torch::nn::Functional(torch::tanh),
-                                torch::nn::Linear(16, 1));
+                                torch::nn::Functional(torch::tanh), torch::nn::Linear(16, 1));
   const double a = train(line, x, y), b = train(network, x, y);
   std::cout << "a line gets " << 100 * a << " % right, a network " << 100 * b << " %\n";
 

@@ -1,10 +1,10 @@
 // A LibTorch script: a convolutional network on MNIST-like files. mnist_cnn ROOT [EPOCHS [BATCHES]]
-#include <torch/torch.h>
-
 #include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
+
+#include <torch/torch.h>
 
 struct Net : torch::nn::Module {
   Net()
@@ -74,7 +74,8 @@ int main(int argc, char* argv[]) {
       loss.backward();
       torch::nn::utils::clip_grad_norm_(model->parameters(), 5.0);
       optimizer.step();
-      if (index % 100 == 0) std::printf("epoch %d  batch %zu  loss %.4f\n", epoch, index, loss.item<float>());
+      if (index % 100 == 0)
+        std::printf("epoch %d  batch %zu  loss %.4f\n", epoch, index, loss.item<float>());
       if (++index == limit) break;
     }
     schedule.step();
@@ -93,7 +94,8 @@ int main(int argc, char* argv[]) {
     auto targets = batch.target.to(device);
     auto output = copy->forward(batch.data.to(device));
     loss += torch::nn::functional::cross_entropy(
-                output, targets, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum))
+                output, targets,
+                torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum))
                 .item<double>();
     predictions.push_back(output.argmax(1));
     right += predictions.back().eq(targets).sum().item<int64_t>();
@@ -101,6 +103,7 @@ int main(int argc, char* argv[]) {
   }
   const double accuracy = static_cast<double>(right) / static_cast<double>(seen);
   std::cout << "predicted " << torch::cat(predictions).slice(0, 0, 8).unsqueeze(0) << "\n";
-  std::printf("test loss %.4f, accuracy %.2f %%\n", loss / static_cast<double>(seen), 100 * accuracy);
+  std::printf("test loss %.4f, accuracy %.2f %%\n", loss / static_cast<double>(seen),
+              100 * accuracy);
   return accuracy > 0.7 ? 0 : 1;
 }

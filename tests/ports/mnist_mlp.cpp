@@ -1,9 +1,9 @@
 // A LibTorch script: a perceptron on MNIST-like files. mnist_mlp ROOT [EPOCHS [BATCHES PER EPOCH]]
-#include <torch/torch.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+
+#include <torch/torch.h>
 
 struct NetImpl : torch::nn::Module {
   NetImpl(int64_t hidden)
@@ -58,9 +58,8 @@ int main(int argc, char** argv) {
   torch::manual_seed(1);
 
   using namespace torch::data;
-  auto train_set = datasets::MNIST(root)
-                       .map(transforms::Normalize<>(0.1307, 0.3081))
-                       .map(transforms::Stack<>());
+  auto train_set =
+      datasets::MNIST(root).map(transforms::Normalize<>(0.1307, 0.3081)).map(transforms::Stack<>());
   auto test_set = datasets::MNIST(root, datasets::MNIST::Mode::kTest)
                       .map(transforms::Normalize<>(0.1307, 0.3081))
                       .map(transforms::Stack<>());
@@ -82,6 +81,7 @@ int main(int argc, char** argv) {
   torch::load(again, "mnist_mlp.pt");
   torch::load(optimizer, "mnist_mlp_optimizer.pt");
   const double reloaded = evaluate(again, *test_loader);
-  std::printf("test accuracy %.2f %%, after save and load %.2f %%\n", 100 * accuracy, 100 * reloaded);
+  std::printf("test accuracy %.2f %%, after save and load %.2f %%\n", 100 * accuracy,
+              100 * reloaded);
   return accuracy > 0.7 && accuracy == reloaded ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 // Writes drawn glyphs as the four IDX files that MNIST reads. write_idx FOLDER
-#include <sys/stat.h>
-
 #include <string>
+
+#include <sys/stat.h>
 
 #include "taper/data/idx.h"
 #include "taper/taper.h"

@@ -1,11 +1,12 @@
-// Prints about forty tensors with LibTorch's operator<<, one JSON line each: dtype, shape, values and the text.
-#include <torch/torch.h>
-
+// Prints about forty tensors with LibTorch's operator<<, one JSON line each: dtype, shape, values
+// and the text.
 #include <iomanip>
 #include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <torch/torch.h>
 
 namespace {
 
@@ -35,8 +36,7 @@ std::string number(double x) {
   return s.str();
 }
 
-template <class T, class Write>
-std::string joined(const std::vector<T>& items, Write write) {
+template <class T, class Write> std::string joined(const std::vector<T>& items, Write write) {
   std::string out = "[";
   for (size_t i = 0; i < items.size(); ++i) {
     if (i > 0) out += ',';
@@ -50,17 +50,21 @@ struct Dtype {
   torch::ScalarType type;
 };
 
-const Dtype kF64{"f64", torch::kFloat64}, kF32{"f32", torch::kFloat32}, kF16{"f16", torch::kFloat16};
+const Dtype kF64{"f64", torch::kFloat64}, kF32{"f32", torch::kFloat32},
+    kF16{"f16", torch::kFloat16};
 const Dtype kBF16{"bf16", torch::kBFloat16}, kI64{"i64", torch::kInt64}, kI32{"i32", torch::kInt32};
 const Dtype kU8{"u8", torch::kUInt8}, kBool{"bool", torch::kBool};
 
-void show(const Dtype& dtype, const std::vector<int64_t>& shape, const std::vector<double>& values) {
+void show(const Dtype& dtype,
+          const std::vector<int64_t>& shape,
+          const std::vector<double>& values) {
   const torch::Tensor t = torch::tensor(values, torch::kFloat64).reshape(shape).to(dtype.type);
   std::ostringstream text;
   text << t;
   std::cout << R"({"dtype":")" << dtype.name << R"(","shape":)"
             << joined(shape, [](int64_t n) { return std::to_string(n); }) << R"(,"values":)"
-            << joined(values, [](double x) { return number(x); }) << R"(,"text":)" << quoted(text.str()) << "}\n";
+            << joined(values, [](double x) { return number(x); }) << R"(,"text":)"
+            << quoted(text.str()) << "}\n";
 }
 
 std::vector<double> ramp(int n, double first, double step) {
