@@ -250,9 +250,9 @@ struct BitwiseNot {
 template <class T> struct Arange {
   T start, step;
 
-  TAPER_INLINE T operator()(std::int64_t i) const {
-    return Add{}(start, Mul{}(static_cast<T>(i), step));
-  }
+  TAPER_INLINE T operator()(std::int64_t i) const { return at(static_cast<T>(i)); }
+
+  TAPER_INLINE T at(T i) const { return Add{}(start, Mul{}(i, step)); }
 };
 
 }  // namespace TAPER_ISA

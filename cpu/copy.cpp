@@ -84,7 +84,8 @@ template <class T> void arange_in(const View& out, DType type, T start, T step) 
     alignas(64) std::byte stored[kBlock * 8];
     for (std::int64_t first = begin; first < end; first += kBlock) {
       const std::int64_t n = end - first < kBlock ? end - first : kBlock;
-      for (std::int64_t i = 0; i < n; ++i) values[i] = f(first + i);
+      const T base = static_cast<T>(first);
+      for (std::int32_t i = 0; i < n; ++i) values[i] = f.at(base + static_cast<T>(i));
       convert(stored, values, n);
       unpack(target, stored, Cursor(layout.ndim, layout.sizes, first), n);
     }

@@ -3,6 +3,7 @@
 #include "taper/core/reducers.h"
 #include "taper/cpu/elementwise.h"
 #include "taper/cpu/lines.h"
+#include "taper/cpu/parallel.h"
 
 namespace taper::cpu {
 inline namespace TAPER_ISA {
@@ -64,6 +65,24 @@ template <class T> class LineIo {
   bool is_stored_as_t_;
   ConvertFn in_, out_;
 };
+
+// Calls strip(first, n) for strips of n <= width neighbouring lines, `first` being the number of
+// the first. `cost` is the work of one element, in additions.
+template <class Fn>
+TAPER_INLINE void for_each_strip(const Lines& lines,
+                                 std::int64_t width,
+                                 std::int64_t cost,
+                                 const Fn& strip) {
+  const std::int64_t columns = lines.sizes[lines.ndim - 1], strips = (columns - 1) / width + 1;
+  const std::int64_t work = cost * lines.length * (columns < width ? columns : width);
+  parallel_for(lines.count / columns * strips, grain_of(work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t column = i % strips * width, left = columns - column;
+                   strip(i / strips * columns + column, left < width ? left : width);
+                 }
+               });
+}
 
 }  // namespace TAPER_ISA
 }  // namespace taper::cpu

@@ -2,6 +2,15 @@
 #include "taper/cpu/lines.h"
 
 namespace taper::cpu {
+namespace {
+
+constexpr std::int64_t kShort = 64;  // elements of a line that is not worth a loop of its own
+
+std::int64_t magnitude(std::int64_t x) {
+  return x < 0 ? -x : x;
+}
+
+}  // namespace
 
 Lines lines_along(int dim, const View* const* views, int count) {
   Lines lines;
@@ -30,6 +39,19 @@ Lines lines_along(int dim, const View* const* views, int count) {
     lines.operands[k].starts = strided({views[k]->data, &others[k], views[k]->dtype});
   }
   return lines;
+}
+
+bool go_side_by_side(const Lines& lines, int k) {
+  if (lines.ndim == 0) return false;
+  const std::int64_t neighbours = lines.sizes[lines.ndim - 1];
+  const bool closer = magnitude(across(lines, k).step) < magnitude(lines.operands[k].step);
+  return (closer && neighbours > 3) || (lines.length <= kShort && neighbours >= kShort / 2);
+}
+
+Line across(const Lines& lines, int k) {
+  Line line = lines.operands[k];
+  line.step = line.starts.strides[lines.ndim - 1];
+  return line;
 }
 
 }  // namespace taper::cpu

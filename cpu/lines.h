@@ -24,6 +24,13 @@ struct Lines {
 // Sizes are equal. A 0-dim tensor is a line of one element.
 Lines lines_along(int dim, const View* const* views, int count);
 
+// Whether lines are better worked on side by side than one after another: there are neighbours that
+// lie closer to each other, in operand k, than the elements of a line, or the lines are short.
+bool go_side_by_side(const Lines& lines, int k);
+
+// The operand's elements across neighbouring lines, as a line.
+Line across(const Lines& lines, int k);
+
 // The bases of the operands' lines, one line after another.
 class LineCursor {
  public:

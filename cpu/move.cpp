@@ -58,12 +58,23 @@ std::int64_t inner_step(const Strided& view, int ndim) {
 // Calls row(at, m, i): the next m elements lie at `at`, and are the i-th and following.
 template <class Row>
 void for_each_row(const Strided& view, Cursor cursor, std::int64_t n, const Row& row) {
-  for (std::int64_t i = 0; i < n;) {
-    const std::int64_t left = cursor.left_in_row();
+  const int last = cursor.ndim - 1;
+  std::byte* at = view.data + cursor.offset(view.strides);
+  std::int64_t left = cursor.left_in_row();
+  for (std::int64_t i = 0;;) {
     const std::int64_t m = left < n - i ? left : n - i;
-    row(view.data + cursor.offset(view.strides), m, i);
+    row(at, m, i);
     i += m;
-    cursor.advance(m);
+    if (i >= n) return;
+    at -= cursor.at[last] * view.strides[last];
+    cursor.at[last] = 0;
+    left = cursor.sizes[last];
+    for (int d = last - 1; d >= 0; --d) {  // one row on
+      at += view.strides[d];
+      if (++cursor.at[d] < cursor.sizes[d]) break;
+      at -= cursor.sizes[d] * view.strides[d];
+      cursor.at[d] = 0;
+    }
   }
 }
 
@@ -101,50 +112,81 @@ int transposed_dim(const Pair& pair) {
   return -1;
 }
 
-// Elements in a cache line; two lines of the largest.
-template <class U> constexpr int side = sizeof(U) == 8 ? 16 : 64 / sizeof(U);
-
-// out[i][j] = in[j][i] for i < rows, j < cols; both dense along their last index. By way of a
-// square of whole cache lines: a line is read once, whatever its neighbours push out of the cache.
+// A matrix of 4-byte elements, transposed by 4 x 4 in registers.
 template <class U>
-void transpose_strip(std::byte* out,
-                     std::int64_t out_step,
-                     const std::byte* in,
-                     std::int64_t in_step,
-                     std::int64_t rows,
-                     std::int64_t cols) {
-  constexpr std::int64_t kSide = side<U>;
-  U square[side<U>][side<U>];
-  for (std::int64_t j0 = 0; j0 < cols; j0 += kSide) {
-    const std::int64_t width = cols - j0 < kSide ? cols - j0 : kSide;
-    for (std::int64_t j = 0; j < width; ++j) {
-      std::memcpy(square[j], in + (j0 + j) * in_step, static_cast<std::size_t>(rows) * sizeof(U));
+void write_quads(std::byte* out,
+                 std::int64_t out_step,
+                 const U (*tile)[kTileRows],
+                 std::int64_t rows,
+                 std::int64_t cols) {
+  typedef U Quad [[gnu::vector_size(16)]];  // NOLINT: `using` cannot carry the attribute
+  for (std::int64_t i = 0; i < rows; i += 4) {
+    for (std::int64_t j = 0; j < cols; j += 4) {
+      Quad q[4];
+      for (int k = 0; k < 4; ++k) std::memcpy(&q[k], &tile[j + k][i], sizeof(Quad));
+      const Quad low01 = __builtin_shufflevector(q[0], q[1], 0, 4, 1, 5);
+      const Quad high01 = __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7);
+      const Quad low23 = __builtin_shufflevector(q[2], q[3], 0, 4, 1, 5);
+      const Quad high23 = __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7);
+      q[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+      q[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+      q[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+      q[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+      for (int k = 0; k < 4; ++k)
+        std::memcpy(out + (i + k) * out_step + j * 4, &q[k], sizeof(Quad));
     }
-    for (std::int64_t i = 0; i < rows; ++i) {
-      U* row = reinterpret_cast<U*>(out + i * out_step) + j0;
-      for (std::int64_t j = 0; j < width; ++j) row[j] = square[j][i];
+  }
+}
+
+// out[i][j] = in[j][i] for i < rows <= kTileRows, j < cols <= kTileCols; both dense along their
+// last index. By way of a tile on the stack: whole cache lines are read, many at a time, whatever
+// their neighbours push out of the cache.
+template <class U>
+void transpose_tile(std::byte* out,
+                    std::int64_t out_step,
+                    const std::byte* in,
+                    std::int64_t in_step,
+                    std::int64_t rows,
+                    std::int64_t cols) {
+  U tile[kTileCols][kTileRows];
+  for (std::int64_t j = 0; j < cols; ++j) {
+    if (rows == kTileRows) std::memcpy(tile[j], in + j * in_step, sizeof(tile[j]));
+    else std::memcpy(tile[j], in + j * in_step, static_cast<std::size_t>(rows) * sizeof(U));
+  }
+  if constexpr (sizeof(U) == 4) {
+    if (rows % 4 == 0 && cols % 4 == 0) return write_quads(out, out_step, tile, rows, cols);
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    U* row = reinterpret_cast<U*>(out + i * out_step);
+    if (cols == kTileCols) {
+      for (std::int64_t j = 0; j < kTileCols; ++j) row[j] = tile[j][i];
+    } else {
+      for (std::int64_t j = 0; j < cols; ++j) row[j] = tile[j][i];
     }
   }
 }
 
 // Dim `d` and the innermost are transposed to each other; all others are walked.
 template <class U> void move_transposed(Pair pair, int d) {
-  constexpr std::int64_t kSide = side<U>;
   const int last = pair.ndim - 1;
   const std::int64_t rows = pair.sizes[d], cols = pair.sizes[last];
-  const std::int64_t strips = (rows + kSide - 1) / kSide;
   const std::int64_t out_step = pair.out.strides[d], in_step = pair.in.strides[last];
+  const std::int64_t strips = (rows - 1) / kTileRows + 1;
   pair.sizes[d] = strips;
-  pair.out.strides[d] *= kSide;
-  pair.in.strides[d] *= kSide;
+  pair.out.strides[d] *= kTileRows;
+  pair.in.strides[d] *= kTileRows;
   const std::int64_t count = pair.numel / (rows * cols) * strips;
-  parallel_for(count, grain_of(kSide * cols), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(count, grain_of(kTileRows * cols), [&](std::int64_t begin, std::int64_t end) {
     Cursor cursor(last, pair.sizes, begin);
     for (std::int64_t i = begin; i < end; ++i, cursor.advance(1)) {
-      const std::int64_t first = cursor.at[d] * kSide;
-      const std::int64_t height = rows - first < kSide ? rows - first : kSide;
-      transpose_strip<U>(pair.out.data + cursor.offset(pair.out.strides), out_step,
-                         pair.in.data + cursor.offset(pair.in.strides), in_step, height, cols);
+      const std::int64_t left = rows - cursor.at[d] * kTileRows;
+      std::byte* out = pair.out.data + cursor.offset(pair.out.strides);
+      const std::byte* in = pair.in.data + cursor.offset(pair.in.strides);
+      for (std::int64_t j = 0; j < cols; j += kTileCols) {
+        transpose_tile<U>(out + j * std::int64_t{sizeof(U)}, out_step, in + j * in_step, in_step,
+                          left < kTileRows ? left : kTileRows,
+                          cols - j < kTileCols ? cols - j : kTileCols);
+      }
     }
   });
 }
@@ -193,6 +235,33 @@ void unpack(const Strided& out, const void* dense, const Cursor& cursor, std::in
       move_row<U>(at, step, reinterpret_cast<const std::byte*>(in + i), sizeof(U), m);
     });
   });
+}
+
+void pack_tile(void* dense, const Strided& in, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t down = in.strides[0], across = in.strides[1];
+  if (magnitude(down) >= magnitude(across) || down == 0) {
+    const std::int64_t sizes[] = {rows, cols};
+    return pack(dense, in, Cursor(2, sizes, 0), rows * cols);
+  }
+  visit_size(in.size, [&](auto* type) {
+    using U = std::remove_pointer_t<decltype(type)>;
+    if (down == in.size) {
+      return transpose_tile<U>(static_cast<std::byte*>(dense), cols * in.size, in.data, across,
+                               rows, cols);
+    }
+    U* out = static_cast<U*>(dense);  // column by column, as they lie
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const std::byte* at = in.data + j * across;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        out[i * cols + j] = *reinterpret_cast<const U*>(at + i * down);
+      }
+    }
+  });
+}
+
+void unpack_tile(const Strided& out, const void* dense, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t sizes[] = {rows, cols};
+  unpack(out, dense, Cursor(2, sizes, 0), rows * cols);
 }
 
 void order_dims(Layout* layouts, int count) {

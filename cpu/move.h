@@ -51,6 +51,12 @@ Strided strided(const View& view);
 void pack(void* dense, const Strided& in, const Cursor& cursor, std::int64_t n);
 void unpack(const Strided& out, const void* dense, const Cursor& cursor, std::int64_t n);
 
+// A matrix of at most kTileRows x kTileCols, whose strides are the first two; dense is row-major.
+// Reads in the order of memory: along columns, if these are what lies dense.
+inline constexpr std::int64_t kTileRows = 64, kTileCols = 16;
+void pack_tile(void* dense, const Strided& in, std::int64_t rows, std::int64_t cols);
+void unpack_tile(const Strided& out, const void* dense, std::int64_t rows, std::int64_t cols);
+
 // Orders the dims of all layouts, whose sizes are equal, by falling stride of the first, and merges
 // what lies as one: the innermost loop then writes neighbours.
 void order_dims(Layout* layouts, int count);

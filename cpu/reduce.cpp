@@ -5,46 +5,6 @@ namespace taper::cpu {
 inline namespace TAPER_ISA {
 namespace {
 
-// One block of every column of a strip: lane i of column j is lanes[i][j].
-template <class R, class T> class Strip {
- public:
-  void start(std::int64_t width, std::int64_t rows) {
-    width_ = width;
-    lanes_ = rows < fn::kReduceLanes ? rows : fn::kReduceLanes;
-    for (std::int64_t i = 0; i < lanes_; ++i) {
-      for (std::int64_t j = 0; j < kWidth; ++j) lane_[i][j] = R::template identity<T>();
-    }
-  }
-
-  TAPER_INLINE void take(const T* x, std::int64_t row, const T* p) {
-    T* __restrict lane = lane_[row % fn::kReduceLanes];
-    if (width_ == kWidth) {
-      for (std::int64_t j = 0; j < kWidth; ++j) lane[j] = R::take(lane[j], x[j], p[j]);
-    } else {
-      for (std::int64_t j = 0; j < width_; ++j) lane[j] = R::take(lane[j], x[j], p[j]);
-    }
-  }
-
-  void join(T* out) {
-    for (std::int64_t w = fn::kReduceLanes / 2; w > 0; w /= 2) {
-      for (std::int64_t i = 0; i < w && i + w < lanes_; ++i) {
-        for (std::int64_t j = 0; j < kWidth; ++j) {
-          lane_[i][j] = R::join(lane_[i][j], lane_[i + w][j]);
-        }
-      }
-    }
-    for (std::int64_t j = 0; j < width_; ++j) {
-      out[j] =
-          lanes_ > 0 ? R::join(lane_[0][j], R::template identity<T>()) : R::template identity<T>();
-    }
-  }
-
- private:
-  static constexpr std::int64_t kWidth = kColumnBytes / static_cast<std::int64_t>(sizeof(T));
-  std::int64_t width_, lanes_;
-  alignas(64) T lane_[fn::kReduceLanes][std::size_t{kWidth}];
-};
-
 // Reduces every block of every output into partial[block][output]. p holds a number of each output.
 template <class R, class T>
 void reduce_blocks(const ReducePlan& plan, ConvertFn convert, T* partial, const T* p) {
@@ -124,7 +84,7 @@ void store(const Exec& exec,
 template <class R, class T>
 void reduce_in(const Exec& exec, const View& out, const View& in, DType dtype) {
   const View* const outs[] = {&out};
-  const ReducePlan plan = reduce_plan(in, outs, 1);
+  const ReducePlan plan = reduce_plan(exec, in, outs, 1);
   if (plan.outputs == 0) return;
   if (plan.length == 0 && !fn::is_defined_on_nothing<R>) fail_empty_reduction();
   const Results results = results_for(exec, plan, 0, out, dtype);
@@ -149,7 +109,7 @@ void var_mean_in(const Exec& exec,
                  DType dtype,
                  double correction) {
   const View* const outs[] = {&var, &mean};
-  const ReducePlan plan = reduce_plan(in, outs, 2);
+  const ReducePlan plan = reduce_plan(exec, in, outs, 2);
   if (plan.outputs == 0) return;
   const ConvertFn convert = converter_to(dtype, in.dtype);
   const Results vars = results_for(exec, plan, 0, var, dtype);

@@ -4,11 +4,10 @@
 #include "taper/cpu/lanes.h"
 #include "taper/cpu/parallel.h"
 #include "taper/cpu/reduce_plan.h"
+#include "taper/cpu/strip.h"
 
 namespace taper::cpu {
 inline namespace TAPER_ISA {
-
-inline constexpr std::int64_t kColumnBytes = 256;  // of one row of a strip of columns
 
 TAPER_INLINE std::int64_t blocks_of(std::int64_t length) {
   return length > fn::kReduceBlock ? (length - 1) / fn::kReduceBlock + 1 : 1;
@@ -69,11 +68,11 @@ template <class Unit> TAPER_INLINE void for_each_block(const ReducePlan& plan, c
   });
 }
 
-// For every strip of at most kColumnBytes / sizeof(T) neighbouring outputs and block of theirs:
+// For every strip of at most kStripWidth<T> neighbouring outputs and block of theirs:
 // unit(output, width, block, base, first, n), where `output` is the first of the strip.
 template <class T, class Unit>
 TAPER_INLINE void for_each_strip(const ReducePlan& plan, const Unit& unit) {
-  constexpr std::int64_t kWidth = kColumnBytes / static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t kWidth = kStripWidth<T>;
   const int last = plan.kept_ndim - 1;
   const std::int64_t columns = plan.kept_sizes[last];
   const std::int64_t strips = (columns - 1) / kWidth + 1, blocks = blocks_of(plan.length);

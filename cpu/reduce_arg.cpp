@@ -38,7 +38,7 @@ template <class R, class T>
 void arg_by_column(const ReducePlan& plan, ConvertFn convert, Best<T>* partial) {
   for_each_strip<T>(plan, [&](std::int64_t output, std::int64_t width, std::int64_t block,
                               std::byte* base, std::int64_t first, std::int64_t n) {
-    constexpr std::int64_t kWidth = kColumnBytes / static_cast<std::int64_t>(sizeof(T));
+    constexpr std::int64_t kWidth = kStripWidth<T>;
     T value[std::size_t{kWidth}];
     std::int64_t index[std::size_t{kWidth}];
     for_each_strip_row<T>(plan, convert, base, width, first, n, [&](const T* x, std::int64_t row) {
@@ -57,7 +57,7 @@ void arg_by_column(const ReducePlan& plan, ConvertFn convert, Best<T>* partial) 
 template <class R, class T>
 void arg_in(const Exec& exec, const View& out, const View& in, DType dtype) {
   const View* const outs[] = {&out};
-  const ReducePlan plan = reduce_plan(in, outs, 1);
+  const ReducePlan plan = reduce_plan(exec, in, outs, 1);
   if (plan.outputs == 0) return;
   if (plan.length == 0) fail_empty_reduction();
   const std::int64_t blocks = blocks_of(plan.length);

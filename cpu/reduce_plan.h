@@ -14,13 +14,14 @@ struct ReducePlan {
   std::int64_t kept_sizes[kMaxDims], reduced_sizes[kMaxDims];
   Strided kept, reduced;
   bool dense = false;      // the reduced elements lie one after another
-  bool by_column = false;  // neighbouring outputs lie closer than neighbours that are reduced
+  bool by_column = false;  // neighbouring outputs are reduced side by side
   // The outputs over the kept dims.
   Layout out[2];
 };
 
-// Output layouts have stride 0 along reduced dims.
-ReducePlan reduce_plan(const View& in, const View* const* outs, int count);
+// Output layouts have stride 0 along reduced dims. An input in which every step of a long reduction
+// would be to another cache line is first copied, in order, to scratch memory of `exec`.
+ReducePlan reduce_plan(const Exec& exec, const View& in, const View* const* outs, int count);
 
 [[noreturn]] void fail_empty_reduction();
 

@@ -1,6 +1,5 @@
 // Running sums and products along one dim. 1 read, 1 write, two operations an element.
 #include "taper/cpu/line_io.h"
-#include "taper/cpu/parallel.h"
 
 namespace taper::cpu {
 inline namespace TAPER_ISA {
@@ -35,53 +34,39 @@ void scan_line(const LineIo<T>& out,
 
 // `width` neighbouring lines at a time, by rows of one element of each.
 template <class R, class T>
-void scan_columns(const Lines& lines, std::byte* to, std::byte* from, std::int64_t width) {
-  const int last = lines.ndim - 1;
-  Line out_row = lines.operands[0], in_row = lines.operands[1];
-  out_row.step = out_row.starts.strides[last];
-  in_row.step = in_row.starts.strides[last];
+void scan_columns(const Lines& lines, const LineCursor& cursor, std::int64_t width) {
+  const Line out_row = across(lines, 0), in_row = across(lines, 1);
   const LineIo<T> out(out_row), in(in_row);
   alignas(64) T buffer[kColumns];
   alignas(64) T running[kColumns];
   alignas(64) T before[kColumns];
   alignas(64) T y[kColumns] = {};
+  std::byte *to = cursor.base(0), *from = cursor.base(1);
   for (std::int64_t i = 0; i < lines.length; ++i) {
-    const T* x = in.load(buffer, from + i * lines.operands[1].step, 0, width);
+    const T* x = in.load(buffer, from, 0, width);
     if (i % fn::kScanBlock == 0) {
-      for (std::int64_t j = 0; j < width; ++j) before[j] = y[j], running[j] = x[j];
+      for (std::int64_t j = 0; j < width; ++j) before[j] = y[j];
+      for (std::int64_t j = 0; j < width; ++j) running[j] = x[j];
     } else {
       for (std::int64_t j = 0; j < width; ++j) running[j] = R::join(running[j], x[j]);
     }
-    for (std::int64_t j = 0; j < width; ++j)
+    for (std::int64_t j = 0; j < width; ++j) {
       y[j] = i < fn::kScanBlock ? running[j] : R::join(before[j], running[j]);
-    out.store(y, to + i * lines.operands[0].step, 0, width);
+    }
+    out.store(y, to, 0, width);
+    to += lines.operands[0].step;
+    from += lines.operands[1].step;
   }
-}
-
-std::int64_t magnitude(std::int64_t x) {
-  return x < 0 ? -x : x;
 }
 
 template <class R, class T> void scan_in(const Lines& lines) {
-  const int last = lines.ndim - 1;
-  const Line& in = lines.operands[1];
-  if (last >= 0 && lines.sizes[last] > 3 &&
-      magnitude(in.starts.strides[last]) < magnitude(in.step)) {
-    const std::int64_t columns = lines.sizes[last], strips = (columns - 1) / kColumns + 1;
-    const std::int64_t count = lines.count / columns * strips;
-    const std::int64_t work = lines.length * (columns < kColumns ? columns : kColumns);
-    parallel_for(count, grain_of(work), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t column = i % strips * kColumns;
-        const LineCursor cursor(lines, i / strips * columns + column);
-        const std::int64_t width = columns - column < kColumns ? columns - column : kColumns;
-        scan_columns<R, T>(lines, cursor.base(0), cursor.base(1), width);
-      }
+  if (go_side_by_side(lines, 1)) {
+    return for_each_strip(lines, kColumns, 2, [&](std::int64_t first, std::int64_t width) {
+      scan_columns<R, T>(lines, LineCursor(lines, first), width);
     });
-    return;
   }
   parallel_for(lines.count, grain_of(2 * lines.length), [&](std::int64_t begin, std::int64_t end) {
-    const LineIo<T> out_io(lines.operands[0]), in_io(in);
+    const LineIo<T> out_io(lines.operands[0]), in_io(lines.operands[1]);
     LineCursor cursor(lines, begin);
     for (std::int64_t i = begin; i < end; ++i, cursor.next()) {
       scan_line<R>(out_io, in_io, cursor.base(0), cursor.base(1), lines.length);
@@ -92,7 +77,7 @@ template <class R, class T> void scan_in(const Lines& lines) {
 template <class R> void scan(const View& out, const View& in, int dim) {
   const View* const views[] = {&out, &in};
   const Lines lines = lines_along(dim, views, 2);
-  if (lines.length == 0) return;
+  if (lines.length == 0 || lines.count == 0) return;
   const DType dtype = computed(out.dtype);
   if (dtype == kFloat64) return scan_in<R, double>(lines);
   if (dtype == kFloat32) return scan_in<R, float>(lines);
