@@ -133,7 +133,7 @@ function(taper_test)
         taper_cuda_target(taper_test_cuda)
       endif()
       add_test(NAME ${name} COMMAND taper_test_${name})
-      set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600
+      set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 1800
         ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml")
     endif()
     target_sources(taper_test_${name} PRIVATE ${file})
