@@ -39,10 +39,10 @@ class AutogradContext {
       text = std::move(s);
       return *this;
     }
-    double toDouble() const { return number.to_double(); }
-    std::int64_t toInt() const { return number.to_int(); }
-    bool toBool() const { return number.to_int() != 0; }
-    const std::string& toStringRef() const { return text; }
+    double toDouble() const { return number.to_double(); }   // NOLINT: LibTorch's name
+    std::int64_t toInt() const { return number.to_int(); }   // NOLINT: LibTorch's name
+    bool toBool() const { return number.to_int() != 0; }     // NOLINT: LibTorch's name
+    const std::string& toStringRef() const { return text; }  // NOLINT: LibTorch's name
   };
 
   Value& saved(const std::string& name);

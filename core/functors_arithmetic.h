@@ -32,9 +32,11 @@ template <Integer T> TAPER_INLINE T wrapping_neg(T a) {
 }
 
 template <Integer T> TAPER_INLINE T wrapping_mul(T a, T b) {
-  if constexpr (sizeof(T) < sizeof(int))
+  if constexpr (sizeof(T) < sizeof(int)) {
     return static_cast<T>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
-  else return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
+  } else {
+    return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
+  }
 }
 
 template <Integer T> TAPER_INLINE bool is_minus_one(T a) {

@@ -13,12 +13,17 @@ inline namespace TAPER_ISA {
 // low bits of that i32. To bool: whether it is not 0.
 template <class To> struct Cast {
   template <class From> TAPER_INLINE To operator()(From x) const {
-    if constexpr (std::is_same_v<To, From>) return x;
-    else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>)
+    if constexpr (std::is_same_v<To, From>) {
+      return x;
+    } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
       return (*this)(static_cast<float>(x));
-    else if constexpr (Boolean<To>) return x != From(0);
-    else if constexpr (Real<From> && Integer<To>) return truncated(x);
-    else return static_cast<To>(x);
+    } else if constexpr (Boolean<To>) {
+      return x != From(0);
+    } else if constexpr (Real<From> && Integer<To>) {
+      return truncated(x);
+    } else {
+      return static_cast<To>(x);
+    }
   }
 
  private:

@@ -139,7 +139,7 @@ constexpr Nothing kNothing;
 
 }  // namespace
 
-const Kernels& meta_kernels() {
+const Kernels& meta_kernels() {  // NOLINT(readability-function-size): a list
   static constexpr Kernels kColumn = {
       .copy = kNothing,
       .fill = kNothing,

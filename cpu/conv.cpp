@@ -76,9 +76,9 @@ void input_gradient(const Exec& exec,
   Index count = 0;
   for (Index i = 0; i < window.kernel[0]; ++i) {
     for (Index j = 0; j < window.kernel[1]; ++j) {
-      Index dy = 0, dx_ = 0;
-      if (!meets(window, 0, rest_h, i, dy) || !meets(window, 1, rest_w, j, dx_)) continue;
-      taps[count++] = {dy, dx_, i * lw.strides[2] + j * lw.strides[3]};
+      Index dy = 0, dx = 0;
+      if (!meets(window, 0, rest_h, i, dy) || !meets(window, 1, rest_w, j, dx)) continue;
+      taps[count++] = {dy, dx, i * lw.strides[2] + j * lw.strides[3]};
     }
   }
   Images<E> out = images_of<E>(dx);
@@ -211,10 +211,11 @@ template <class E> class WeightGradient {
 
   static void copy_row(T* to, const E* from, Index step, Index n) {
     if (step == 1) {
-      if constexpr (std::is_same_v<E, T>)
+      if constexpr (std::is_same_v<E, T>) {
         __builtin_memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
-      else
+      } else {
         for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
+      }
     } else {
       for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(from[i * step]);
     }

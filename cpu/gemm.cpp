@@ -143,6 +143,7 @@ template <class E> void multiply_row(const Product<E>& p, Index i) {
 
 // Columns [j, j + cols) of C, at most one tile wide; one thread, no memory but the stack's. Reads
 // A in place, and B too where few rows would not repay packing it.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity): the cases of one tile
 template <class E> void multiply_sliver(const Product<E>& p, Index j, Index cols) {
   using T = Accumulator<E>;
   constexpr bool kSame = std::is_same_v<E, T>;

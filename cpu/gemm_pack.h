@@ -19,7 +19,6 @@ template <class E, class T>
 TAPER_INLINE void transpose4(T* out, Index out_step, const E* in, Index step) {
   typedef T Four __attribute__((vector_size(4 * sizeof(T))));
   typedef T Loose __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
-  typedef decltype(Four{} < Four{}) Mask;
   Four row[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
@@ -27,15 +26,16 @@ TAPER_INLINE void transpose4(T* out, Index out_step, const E* in, Index step) {
     if constexpr (std::is_same_v<E, T>) row[i] = *reinterpret_cast<const Loose*>(p);
     else row[i] = Four{T(p[0]), T(p[1]), T(p[2]), T(p[3])};
   }
-  const Four low01 = __builtin_shuffle(row[0], row[1], Mask{0, 4, 1, 5});
-  const Four high01 = __builtin_shuffle(row[0], row[1], Mask{2, 6, 3, 7});
-  const Four low23 = __builtin_shuffle(row[2], row[3], Mask{0, 4, 1, 5});
-  const Four high23 = __builtin_shuffle(row[2], row[3], Mask{2, 6, 3, 7});
-  const Mask front{0, 1, 4, 5}, back{2, 3, 6, 7};
-  *reinterpret_cast<Loose*>(out) = __builtin_shuffle(low01, low23, front);
-  *reinterpret_cast<Loose*>(out + out_step) = __builtin_shuffle(low01, low23, back);
-  *reinterpret_cast<Loose*>(out + 2 * out_step) = __builtin_shuffle(high01, high23, front);
-  *reinterpret_cast<Loose*>(out + 3 * out_step) = __builtin_shuffle(high01, high23, back);
+  const Four low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+  const Four high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+  const Four low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+  const Four high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+  *reinterpret_cast<Loose*>(out) = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  *reinterpret_cast<Loose*>(out + out_step) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  *reinterpret_cast<Loose*>(out + 2 * out_step) =
+      __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  *reinterpret_cast<Loose*>(out + 3 * out_step) =
+      __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
 }
 
 // out (depth, Width) = in: element (k, i) is in[i * step + k * next] for i < count, then zeros.

@@ -9,10 +9,12 @@ namespace taper::tools {
 
 std::string duration(double seconds) {
   char text[48];
-  if (seconds < 60) std::snprintf(text, sizeof text, "%.1f s", seconds);
-  else
-    std::snprintf(text, sizeof text, "%d min %d s", static_cast<int>(seconds) / 60,
-                  static_cast<int>(seconds) % 60);
+  const int whole = static_cast<int>(seconds);
+  if (seconds < 60) {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  } else {
+    std::snprintf(text, sizeof text, "%d min %d s", whole / 60, whole % 60);
+  }
   return text;
 }
 
