@@ -76,9 +76,9 @@ void input_gradient(const Exec& exec,
   Index count = 0;
   for (Index i = 0; i < window.kernel[0]; ++i) {
     for (Index j = 0; j < window.kernel[1]; ++j) {
-      Index dy = 0, dx = 0;
-      if (!meets(window, 0, rest_h, i, dy) || !meets(window, 1, rest_w, j, dx)) continue;
-      taps[count++] = {dy, dx, i * lw.strides[2] + j * lw.strides[3]};
+      Index y = 0, x = 0;
+      if (!meets(window, 0, rest_h, i, y) || !meets(window, 1, rest_w, j, x)) continue;
+      taps[count++] = {y, x, i * lw.strides[2] + j * lw.strides[3]};
     }
   }
   Images<E> out = images_of<E>(dx);
