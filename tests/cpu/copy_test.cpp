@@ -11,8 +11,9 @@ Array numbered(DType dtype, const std::vector<std::int64_t>& sizes, Form form) {
   Array a(dtype, sizes, form);
   double next = -3;
   a.fill([&] {
-    return dtype == kUInt8 ? std::fmod(next += 1, 200) + 0 * next
-                           : (next += 1) / (is_floating_point(dtype) ? 2 : 1);
+    next += 1;
+    if (dtype == kUInt8) return std::fmod(next + 200, 200);
+    return next / (is_floating_point(dtype) ? 2 : 1);
   });
   return a;
 }

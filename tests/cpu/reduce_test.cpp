@@ -204,9 +204,10 @@ TEST(Reduce, ExtremesOfEveryLayoutAndDType) {
                 const std::size_t best = best_of(e, x);
                 ASSERT_TRUE(is_near(target.array.get(o), x[best], 0))
                     << info(dtype).name << name(form) << mask;
-                if (one_dim)
+                if (one_dim) {
                   ASSERT_EQ(index.array.get(o), static_cast<double>(best))
                       << info(dtype).name << name(form) << mask;
+                }
               }
             }
           }

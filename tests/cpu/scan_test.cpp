@@ -98,8 +98,9 @@ TEST(Sort, IsStableWithNanLast) {
       for (const Form form : kForms) {
         for (const bool descending : {false, true}) {
           Array in = random_array(dtype, shape.sizes, form, 0, 20);  // many equals
-          for (std::int64_t i = 0; i < in.numel() && is_floating_point(dtype); i += 11)
-            in.set(i, i % 3 == 0 ? NAN : i % 3 == 1 ? -0.0 : 0.0);
+          for (std::int64_t i = 0; i < in.numel() && is_floating_point(dtype); i += 11) {
+            in.set(i, i % 3 == 0 ? std::nan("") : i % 3 == 1 ? -0.0 : 0.0);
+          }
           Array values(dtype, shape.sizes, Form::kSliced),
               indices(kInt64, shape.sizes, form == Form::kExpanded ? Form::kContiguous : form);
           cpu_kernels().sort(Exec(kCPU), values.out(), indices.out(), in.in(), shape.dim,
