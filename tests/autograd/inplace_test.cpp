@@ -82,9 +82,9 @@ TEST(InPlace, ABaseWithoutHistoryGetsOneThroughAView) {
 TEST(InPlace, SavedThenWrittenNamesBothOpsAndLines) {
   const Tensor x = leaf({1., 2.});
   const Tensor y = x.exp();
-  const int saved = line();
+  const int saved = line() + 1;
   const Tensor z = y * y;
-  const int wrote = line();
+  const int wrote = line() + 1;
   y.add_(1);
   const std::string text = message_of([&] { z.sum().backward(); });
   for (const std::string& part : {std::string("mul"), at(saved), std::string("add"), at(wrote)}) {
@@ -198,7 +198,7 @@ TEST(InPlace, AsStridedGradientsAddWhereElementsMeet) {
 TEST(InPlace, VersionCountsWrites) {
   const Tensor x = ones({2});
   EXPECT_EQ(x.version(), 0u);
-  const int here = line();
+  const int here = line() + 1;
   x.add_(1);
   x.view({1, 2}).mul_(2);
   EXPECT_EQ(x.version(), 2u);

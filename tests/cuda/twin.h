@@ -78,6 +78,9 @@ class Twin {
   Twin(DType dtype, const Layout& layout, Random& random) : dtype_(dtype), layout_(layout) {
     Layout from_zero = layout;
     from_zero.offset = 0;
+    for (int d = 0; d < layout.ndim; ++d) {
+      if (layout.strides[d] == 0) from_zero.sizes[d] = 1;  // an output of nothing has elements
+    }
     const Extent touched = extent(from_zero);
     first_ = -touched.begin;
     const auto count = static_cast<size_t>(touched.end - touched.begin);
