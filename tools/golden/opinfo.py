@@ -59,6 +59,13 @@ LARGE = {"bmm": 2500, "baddbmm": 2500, "where": 2500, "nn.functional.adaptive_av
 FEW = {"to": 4, "double": 3, "diag_embed": 10}  # many samples of the same thing
 # Ops whose result depends on the order of nearly equal numbers keep all 52 bits; the others have theirs cut.
 EXACT = {"sort", "argsort", "topk", "kthvalue", "median", "cummax", "cummin", "argmax", "argmin", "max", "min"}
+# Which of equal elements these pick is not specified, and integer samples are full of equal elements.
+PICK_AMONG_EQUALS = {"topk", "kthvalue", "median"}
+# PyTorch convolves and pools integers; a network's ops in Taper take floating types alone.
+FLOATING_ONLY = {
+    "nn.functional." + n
+    for n in "conv1d conv2d conv_transpose2d avg_pool1d avg_pool2d linear bilinear".split()
+}
 
 
 def full_name(op):
@@ -108,7 +115,7 @@ def collect(op):
         if op.reference_inputs_func is not None:
             found += [(s, "reference") for s in draw(lambda: op.reference_inputs("cpu", torch.float64), REFERENCE)]
     for dtype in (torch.int64, torch.bool):
-        if dtype in op.dtypes:
+        if dtype in op.dtypes and op.name not in PICK_AMONG_EQUALS | FLOATING_ONLY:
             found += [(s, "integer") for s in draw(lambda: op.sample_inputs("cpu", dtype), INTEGER)]
     return found
 
@@ -168,6 +175,8 @@ def dump(folder, counts):
 def record_error(group, op, sample):
     """A line for a call that must throw; silently leaves out what does not throw in PyTorch or has no place here."""
     inputs = []
+    if not isinstance(sample.input, (torch.Tensor, list, tuple)):
+        return  # a number in place of the tensor: C++ has no such call
     try:
         args = [encode(a, inputs) for a in arguments(op, sample)]
         kwargs = {k: encode(v, inputs) for k, v in sample.kwargs.items()}

@@ -120,6 +120,9 @@ def small_samples(add):
             x = values(3, 4, salt=5)
             args = [x, p] if dims is None else [x, p, dims, keep]
             add("norm", torch.Tensor.norm, args, {})
+    for low, high in ((-0.5, 0.75), (None, 0.5), (0, None), (1, -1), (-math.inf, math.inf)):
+        add("clamp", torch.clamp, [values(2, 5, salt=6), low, high], {})
+        add("clamp", torch.clamp, [torch.arange(-3, 4), low, high], {}, "integer")
     condition = torch.tensor([[True, False, True]])
     choose = lambda x, c, y: torch.where(c, x, y)  # the order of OpInfo: self, condition, other
     add("where", choose, [values(2, 3, salt=1), condition, 3.5], {})

@@ -58,14 +58,15 @@ def operand(kind, dtype):
 
 
 def result(call, *args):
+    """A dtype, "throws", or None where PyTorch merely lacks a kernel and so says nothing about the rule."""
     try:
         return DTYPES[call(*args).dtype]
-    except (RuntimeError, TypeError, NotImplementedError):
-        return "throws"
+    except (RuntimeError, TypeError, NotImplementedError) as e:
+        return None if "not implemented for" in str(e) else "throws"
 
 
 def binary_rows():
-    """[op, left kind, left dtype, right kind, right dtype or null, result dtype or "throws"]"""
+    """[op, left kind, left dtype, right kind, right dtype or null, result dtype, "throws" or null]"""
     for (name, call), left_kind, left in itertools.product(BINARY.items(), ("tensor", "scalar tensor"), OURS):
         for right_kind, right in itertools.product(("tensor", "scalar tensor"), OURS):
             found = result(call, operand(left_kind, left), operand(right_kind, right))

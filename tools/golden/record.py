@@ -19,6 +19,7 @@ DTYPES = {
     torch.uint8: "u8",
     torch.bool: "bool",
 }
+MOST_DIMS = 8
 
 
 class Unsupported(Exception):
@@ -36,7 +37,7 @@ def storage_bytes(t):
 def cotangent_values(n, salt):
     """n numbers in [-1, 1), each a multiple of 2^-31: exact in double, and recomputed by the runner, so never stored."""
     k = torch.arange(n, dtype=torch.int64)
-    mixed = ((k + 1) * 2654435761 + (salt + 1) * 40503) % 2**32
+    mixed = ((k + 1) * 2654435761 + (salt + 1) * 3242174889) % 2**32
     return mixed.double() / 2**31 - 1
 
 
@@ -65,6 +66,8 @@ class Group:
         """A tensor's record; with whole_storage the strided view is kept, else the values in logical order."""
         if t.is_sparse or t.is_quantized or t.dtype not in DTYPES:
             raise Unsupported(str(t.dtype))
+        if t.dim() > MOST_DIMS:
+            raise Unsupported("too many dims")
         if not whole_storage:
             dense = t.detach().contiguous().clone()
             return {"dtype": DTYPES[t.dtype], "shape": list(t.shape), "at": self.put(storage_bytes(dense))}
