@@ -35,7 +35,8 @@ std::size_t lines_of_16(const Tensor& x, bool channel_inner) {
 
 // Milliseconds to add up all elements, the outer loops over h and then w or c.
 double walk(const Tensor& x, bool channel_inner, double* sum) {
-  const std::int64_t outer = channel_inner ? x.size(3) : x.size(1), inner = channel_inner ? x.size(1) : x.size(3);
+  const std::int64_t outer = channel_inner ? x.size(3) : x.size(1),
+                     inner = channel_inner ? x.size(1) : x.size(3);
   const std::int64_t outer_step = channel_inner ? x.stride(3) : x.stride(1);
   const std::int64_t inner_step = channel_inner ? x.stride(1) : x.stride(3);
   double best = 1e9;
@@ -65,39 +66,45 @@ int main() {
   const Layout4 layouts[] = {{"NCHW", nchw}, {"NHWC", nhwc}};
   bool good = true;
 
-  std::printf("x is (1, %d, %d, %d) f32, %.0f MiB; a cache line holds 16 floats.\n\n", static_cast<int>(C),
-              static_cast<int>(H), static_cast<int>(W), static_cast<double>(nchw.nbytes()) / (1 << 20));
+  std::printf("x is (1, %d, %d, %d) f32, %.0f MiB; a cache line holds 16 floats.\n\n",
+              static_cast<int>(C), static_cast<int>(H), static_cast<int>(W),
+              static_cast<double>(nchw.nbytes()) / (1 << 20));
   std::printf("                                 lines of 16 loads    whole tensor\n");
   for (const Layout4& l : layouts) {
-    std::printf("%s   strides (%d, %d, %d, %d)\n", l.name, static_cast<int>(l.x.stride(0)), static_cast<int>(l.x.stride(1)),
-                static_cast<int>(l.x.stride(2)), static_cast<int>(l.x.stride(3)));
+    std::printf("%s   strides (%d, %d, %d, %d)\n", l.name, static_cast<int>(l.x.stride(0)),
+                static_cast<int>(l.x.stride(1)), static_cast<int>(l.x.stride(2)),
+                static_cast<int>(l.x.stride(3)));
     for (const bool channel_inner : {true, false}) {
       double sum = 0;
       const double ms = walk(l.x, channel_inner, &sum);
       const std::size_t n = lines_of_16(l.x, channel_inner);
-      std::printf("  for h, %-23s %17zu %12.2f ms\n", channel_inner ? "for w, for c (inner)" : "for c, for w (inner)", n, ms);
+      std::printf("  for h, %-23s %17zu %12.2f ms\n",
+                  channel_inner ? "for w, for c (inner)" : "for c, for w (inner)", n, ms);
       const bool streams = (l.x.stride(1) == 1) == channel_inner;
       good = good && n == (streams ? 1U : 16U);
     }
   }
-  std::printf("\nOne line per load is no property of NCHW: it comes from a channel-inner loop over NCHW,\n"
-              "and just as much from a W-inner loop over NHWC. The loop that follows stride 1 streams.\n");
+  std::printf(
+      "\nOne line per load is no property of NCHW: it comes from a channel-inner loop over NCHW,\n"
+      "and just as much from a W-inner loop over NHWC. The loop that follows stride 1 streams.\n");
 
   std::vector<const float*> pixel_nchw, pixel_nhwc;
   for (std::int64_t c = 0; c < C; ++c) {
     pixel_nchw.push_back(address(nchw, c, 8, 8));
     pixel_nhwc.push_back(address(nhwc, c, 8, 8));
   }
-  std::printf("\nOne pixel, all %d channels: %zu lines in NCHW, %zu in NHWC.\n", static_cast<int>(C), lines(pixel_nchw),
-              lines(pixel_nhwc));
+  std::printf("\nOne pixel, all %d channels: %zu lines in NCHW, %zu in NHWC.\n",
+              static_cast<int>(C), lines(pixel_nchw), lines(pixel_nhwc));
   good = good && lines(pixel_nchw) == 64 && lines(pixel_nhwc) == 4;
 
   const Tensor image = rand({1, H, W, 3});
   const Tensor seen = image.permute({0, 3, 1, 2});
-  std::printf("\nConverting to channels_last copied: %s.\n", nhwc.is_alias_of(nchw) ? "NO!" : "yes, every byte moved");
+  std::printf("\nConverting to channels_last copied: %s.\n",
+              nhwc.is_alias_of(nchw) ? "NO!" : "yes, every byte moved");
   std::printf("Permuting a buffer that is NHWC already: %s, is_contiguous(kChannelsLast) = %s.\n",
               seen.is_alias_of(image) ? "no byte moved" : "COPIED!",
               seen.is_contiguous(MemoryFormat::kChannelsLast) ? "true" : "false");
-  good = good && !nhwc.is_alias_of(nchw) && seen.is_alias_of(image) && seen.is_contiguous(MemoryFormat::kChannelsLast);
+  good = good && !nhwc.is_alias_of(nchw) && seen.is_alias_of(image) &&
+         seen.is_contiguous(MemoryFormat::kChannelsLast);
   return good ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-// A GPT that learns a text letter by letter, then writes one. char_gpt [TEXT FILE] [--steps N] [--sample N]
+// A GPT that learns a text letter by letter, then writes one. char_gpt [TEXT FILE] [--steps N]
+// [--sample N]
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -21,7 +22,8 @@ struct GptImpl : nn::Module {
         blocks(register_module("blocks", nn::Sequential())),
         norm(register_module("norm", nn::LayerNorm(std::vector<std::int64_t>{kWidth}))),
         head(register_module("head", nn::Linear(kWidth, letters))) {
-    for (std::int64_t i = 0; i < kBlocks; ++i) blocks->push_back(nn::TransformerBlock(kWidth, kHeads));
+    for (std::int64_t i = 0; i < kBlocks; ++i)
+      blocks->push_back(nn::TransformerBlock(kWidth, kHeads));
     nn::init::normal_(token->weight, 0, 0.02);
     nn::init::normal_(place->weight, 0, 0.02);
   }
@@ -47,7 +49,8 @@ struct Text {
 Text read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  TAPER_CHECK(text.size() > 4 * kContext, "a text of more than ", 4 * kContext, " bytes is needed in ", path);
+  TAPER_CHECK(text.size() > 4 * kContext, "a text of more than ", 4 * kContext,
+              " bytes is needed in ", path);
   Text out;
   std::vector<std::int64_t> ids;
   for (const char c : text) {
@@ -99,8 +102,8 @@ int main(int argc, char** argv) {
   std::printf("%s: %lld letters, %lld distinct. The model: %lld numbers.\n", path.c_str(),
               static_cast<long long>(text.ids.size(0)), static_cast<long long>(vocabulary),
               static_cast<long long>(parameters));
-  std::printf("Knowing nothing costs ln %lld = %.2f nats a letter.\n\n", static_cast<long long>(vocabulary),
-              std::log(static_cast<double>(vocabulary)));
+  std::printf("Knowing nothing costs ln %lld = %.2f nats a letter.\n\n",
+              static_cast<long long>(vocabulary), std::log(static_cast<double>(vocabulary)));
 
   double mean = std::log(static_cast<double>(vocabulary));
   const auto start = std::chrono::steady_clock::now();
@@ -118,7 +121,8 @@ int main(int argc, char** argv) {
     mean = 0.9 * mean + 0.1 * loss.item<double>();
     if (step % (steps < 10 ? 1 : steps / 10) == 0) {
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      std::printf("step %5lld   %.3f nats a letter   %.1f s\n", static_cast<long long>(step), mean, took.count());
+      std::printf("step %5lld   %.3f nats a letter   %.1f s\n", static_cast<long long>(step), mean,
+                  took.count());
     }
   }
   std::printf("\nIt writes:\n----\n%s\n----\n", write_text(model, text, length).c_str());

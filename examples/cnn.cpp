@@ -15,10 +15,10 @@ struct CnnImpl : nn::Module {
         conv2(register_module("conv2", nn::Conv2d(nn::Conv2dOptions(16, 32, 3).padding(1)))),
         fc(register_module("fc", nn::Linear(32 * 7 * 7, 10))) {}
 
-  Tensor forward(const Tensor& x) {                       // (N,  1, 28, 28)
-    const Tensor h = max_pool2d(relu(conv1(x)), 2);       // (N, 16, 14, 14)
-    const Tensor g = max_pool2d(relu(conv2(h)), 2);       // (N, 32,  7,  7)
-    return fc(g.flatten(1));                              // (N, 10)
+  Tensor forward(const Tensor& x) {                  // (N,  1, 28, 28)
+    const Tensor h = max_pool2d(relu(conv1(x)), 2);  // (N, 16, 14, 14)
+    const Tensor g = max_pool2d(relu(conv2(h)), 2);  // (N, 32,  7,  7)
+    return fc(g.flatten(1));                         // (N, 10)
   }
 
   nn::Conv2d conv1, conv2;
@@ -74,7 +74,9 @@ int main(int argc, char** argv) {
     else return std::printf("cnn [--data DIR|glyphs] [--epochs N] [--limit N]\n"), 2;
   }
   if (root.empty()) {
-    std::printf("Fashion-MNIST is not here (apt install dataset-fashion-mnist, or set TAPER_DATA): drawn glyphs it is.\n");
+    std::printf(
+        "Fashion-MNIST is not here (apt install dataset-fashion-mnist, or set TAPER_DATA): drawn "
+        "glyphs it is.\n");
     root = "glyphs";
   }
   manual_seed(1);
@@ -102,15 +104,16 @@ int main(int argc, char** argv) {
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     accuracy = accuracy_of(model, test);
-    std::printf("epoch %lld   loss %.4f   test accuracy %.2f %%   %.1f s\n", static_cast<long long>(epoch),
-                total / static_cast<double>(loader->size()), 100 * accuracy, took.count());
+    std::printf("epoch %lld   loss %.4f   test accuracy %.2f %%   %.1f s\n",
+                static_cast<long long>(epoch), total / static_cast<double>(loader->size()),
+                100 * accuracy, took.count());
   }
   const NoGradGuard no_grad;
   const Tensor odds = model(test.data().narrow(0, 0, 1)).softmax(1);
   const auto guess = odds.argmax(1).item<int>();
   std::printf("\nThe first test image:\n");
   print_image(test.data()[0][0].contiguous());
-  std::printf("  taken for class %d with %.1f %%; it is class %d\n", guess, 100 * odds[0][guess].item<double>(),
-              test.targets()[0].item<int>());
+  std::printf("  taken for class %d with %.1f %%; it is class %d\n", guess,
+              100 * odds[0][guess].item<double>(), test.targets()[0].item<int>());
   return accuracy > 0.6 ? 0 : 1;
 }

@@ -39,13 +39,15 @@ int main() {
     std::printf("%-5s   %19d   %15.3g   %16g   %12.3g\n", name(d), significand_bits(d),
                 smallest_normal(d), through(70000, d), through(1e-8, d));
   }
-  std::printf("\nbf16 has the range of f32 and pays with precision; f16 has the bits and ends at 65504.\n");
+  std::printf(
+      "\nbf16 has the range of f32 and pays with precision; f16 has the bits and ends at 65504.\n");
 
   const double g = 1e-8;
   std::printf("\nA gradient of %g, sent through an activation:\n", g);
   for (const DType d : {kFloat32, kBFloat16, kFloat16}) {
     const double got = gradient_through(d, g, 1);
-    std::printf("  %-5s arrives as %-12.4g%s\n", name(d), got, got == 0 ? "  it has vanished: training stands still" : "");
+    std::printf("  %-5s arrives as %-12.4g%s\n", name(d), got,
+                got == 0 ? "  it has vanished: training stands still" : "");
   }
 
   std::printf("\nThe remedy in f16: multiply the loss, and divide the gradient afterwards.\n");
@@ -56,13 +58,18 @@ int main() {
     const bool normal = g * scale >= smallest_normal(kFloat16);
     if (normal && first_normal < 0) first_normal = power;
     std::printf("  2^%-2d      %12.3g     %-10s %8.3f %%\n", power, g * scale,
-                got == 0 ? "zero" : normal ? "normal" : "subnormal", 100 * std::fabs(got - g) / g);
+                got == 0 ? "zero"
+                : normal ? "normal"
+                         : "subnormal",
+                100 * std::fabs(got - g) / g);
   }
-  std::printf("From 2^%d on, 1e-8 is a normal f16 number with all 11 bits. GradScalers begin at 2^16.\n", first_normal);
+  std::printf(
+      "From 2^%d on, 1e-8 is a normal f16 number with all 11 bits. GradScalers begin at 2^16.\n",
+      first_normal);
 
   const bool good = std::isinf(through(70000, kFloat16)) && through(70000, kBFloat16) == 70144 &&
                     significand_bits(kFloat16) == 11 && significand_bits(kBFloat16) == 8 &&
-                    gradient_through(kFloat16, g, 1) == 0 && gradient_through(kBFloat16, g, 1) > 0 &&
-                    first_normal == 13;
+                    gradient_through(kFloat16, g, 1) == 0 &&
+                    gradient_through(kBFloat16, g, 1) > 0 && first_normal == 13;
   return good ? 0 : 1;
 }

@@ -21,7 +21,8 @@ struct Var {
   double value;
   int index;
 
-  explicit Var(double v, Entry e = {-1, -1, 0, 0}) : value(v), index(static_cast<int>(tape.size())) {
+  explicit Var(double v, Entry e = {-1, -1, 0, 0})
+      : value(v), index(static_cast<int>(tape.size())) {
     tape.push_back(e);
   }
 };
@@ -56,7 +57,8 @@ std::vector<double> backward(const Var& y) {
 
 bool compare(const char* what, double ours, double tapers) {
   const bool same = std::fabs(ours - tapers) < 1e-12;
-  std::printf("  %-28s fifty lines: %-20.15g Taper: %-20.15g %s\n", what, ours, tapers, same ? "same" : "DIFFERENT");
+  std::printf("  %-28s fifty lines: %-20.15g Taper: %-20.15g %s\n", what, ours, tapers,
+              same ? "same" : "DIFFERENT");
   return same;
 }
 
@@ -67,11 +69,13 @@ int main() {
   const fifty::Var x(3);
   const fifty::Var y = x * x;
   const double dx = fifty::backward(y)[static_cast<std::size_t>(x.index)];
-  std::printf("  tape:\n    [0] x = 3\n    [1] y = [%d] * [%d] = 9   dy/d[0] = 3 (left) and 3 (right)\n",
-              fifty::tape[1].a, fifty::tape[1].b);
+  std::printf(
+      "  tape:\n    [0] x = 3\n    [1] y = [%d] * [%d] = 9   dy/d[0] = 3 (left) and 3 (right)\n",
+      fifty::tape[1].a, fifty::tape[1].b);
   std::printf("  backward: grad[1] = 1; entry 1 adds 1*3 and 1*3 to grad[0] = %g\n", dx);
 
-  const taper::Tensor tx = taper::tensor(3.0, taper::TensorOptions(taper::kFloat64).requires_grad(true));
+  const taper::Tensor tx =
+      taper::tensor(3.0, taper::TensorOptions(taper::kFloat64).requires_grad(true));
   const taper::Tensor ty = tx * tx;
   ty.backward();
   good = compare("dy/dx = 2x", dx, tx.grad().item<double>()) && good;
@@ -90,7 +94,9 @@ int main() {
   good = compare("dz/da = b cos(ab) + 2a", g[0], ta.grad().item<double>()) && good;
   good = compare("dz/db = a cos(ab)", g[1], tb.grad().item<double>()) && good;
 
-  std::printf("\nTaper's tape is the same list. Its entries hold tensors, know the line that recorded them,\n"
-              "and die when nobody can reach them; its loop is autograd/backward.cpp.\n");
+  std::printf(
+      "\nTaper's tape is the same list. Its entries hold tensors, know the line that recorded "
+      "them,\n"
+      "and die when nobody can reach them; its loop is autograd/backward.cpp.\n");
   return good ? 0 : 1;
 }

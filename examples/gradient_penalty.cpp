@@ -1,4 +1,5 @@
-// Double backward at work: a WGAN-GP (Gulrajani et al. 2017) learns a ring. gradient_penalty [STEPS]
+// Double backward at work: a WGAN-GP (Gulrajani et al. 2017) learns a ring. gradient_penalty
+// [STEPS]
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,8 @@ Tensor ring(std::int64_t n) {
 }
 
 nn::Sequential network(std::int64_t out) {
-  return nn::Sequential(nn::Linear(2, 48), nn::SiLU(), nn::Linear(48, 48), nn::SiLU(), nn::Linear(48, out));
+  return nn::Sequential(nn::Linear(2, 48), nn::SiLU(), nn::Linear(48, 48), nn::SiLU(),
+                        nn::Linear(48, out));
 }
 
 // The slopes (n) of the critic at x. They are recorded, so that a loss made of them has gradients.
@@ -41,7 +43,8 @@ void draw(const Tensor& real, const Tensor& fake) {
   for (const auto& [points, mark] : {std::pair{real, '.'}, std::pair{fake, 'o'}}) {
     const auto p = points.accessor<float, 2>();
     for (std::int64_t i = 0; i < p.size(0); ++i) {
-      const long column = std::lround((p[i][0] + 1.5f) / 3 * 44), row = std::lround((1.5f - p[i][1]) / 3 * 18);
+      const long column = std::lround((p[i][0] + 1.5f) / 3 * 44),
+                 row = std::lround((1.5f - p[i][1]) / 3 * 18);
       if (column < 0 || column > 44 || row < 0 || row > 18) continue;
       rows[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)] = mark;
     }
@@ -54,10 +57,13 @@ int main(int argc, char** argv) {
   manual_seed(1);
   nn::Sequential generator = network(2), critic = network(1);
   const auto options = optim::AdamOptions(2e-3).betas({0.5, 0.9});
-  optim::Adam learn_generator(generator->parameters(), options), learn_critic(critic->parameters(), options);
+  optim::Adam learn_generator(generator->parameters(), options),
+      learn_critic(critic->parameters(), options);
 
-  std::printf("A critic scores real points (.) above false ones (o), its slope held near 1 by a penalty\n"
-              "(|d critic / d x| - 1)^2: a gradient inside the loss, so backward runs through a backward.\n\n");
+  std::printf(
+      "A critic scores real points (.) above false ones (o), its slope held near 1 by a penalty\n"
+      "(|d critic / d x| - 1)^2: a gradient inside the loss, so backward runs through a "
+      "backward.\n\n");
   for (int step = 1; step <= steps; ++step) {
     for (int k = 0; k < 3; ++k) {
       const Tensor real = ring(kBatch);
@@ -79,7 +85,8 @@ int main(int argc, char** argv) {
       const NoGradGuard no_grad;
       const double distance = (critic(real).mean() - critic(fake).mean()).item<double>();
       const double radius = fake.square().sum(1).sqrt().mean().item<double>();
-      std::printf("step %4d   slope %.3f   distance between the two %.3f   mean radius of o %.3f\n", step, slope, distance, radius);
+      std::printf("step %4d   slope %.3f   distance between the two %.3f   mean radius of o %.3f\n",
+                  step, slope, distance, radius);
     }
   }
   const Tensor real = ring(400);

@@ -1,4 +1,5 @@
-// A perceptron on Fashion-MNIST, and what it takes for what. mlp [--data DIR|glyphs] [--epochs N] [--limit N]
+// A perceptron on Fashion-MNIST, and what it takes for what. mlp [--data DIR|glyphs] [--epochs N]
+// [--limit N]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -36,8 +37,12 @@ TensorDataset load_images(const std::string& root, MNIST::Mode mode, std::int64_
 }
 
 void print_confusions(const Tensor& truth, const Tensor& guess, bool fashion) {
-  const char* names[] = {"T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"};
-  const Tensor counts = zeros({10, 10}).flatten().index_add(0, truth * 10 + guess, ones({truth.numel()})).reshape({10, 10});
+  const char* names[] = {"T-shirt", "trouser", "pullover", "dress", "coat",
+                         "sandal",  "shirt",   "sneaker",  "bag",   "boot"};
+  const Tensor counts = zeros({10, 10})
+                            .flatten()
+                            .index_add(0, truth * 10 + guess, ones({truth.numel()}))
+                            .reshape({10, 10});
   std::printf("\nMost often taken for another:\n");
   Tensor wrong = counts * (1 - eye(10));
   for (int k = 0; k < 3; ++k) {
@@ -61,7 +66,9 @@ int main(int argc, char** argv) {
     else return std::printf("mlp [--data DIR|glyphs] [--epochs N] [--limit N]\n"), 2;
   }
   if (root.empty()) {
-    std::printf("Fashion-MNIST is not here (apt install dataset-fashion-mnist, or set TAPER_DATA): drawn glyphs it is.\n");
+    std::printf(
+        "Fashion-MNIST is not here (apt install dataset-fashion-mnist, or set TAPER_DATA): drawn "
+        "glyphs it is.\n");
     root = "glyphs";
   }
   manual_seed(1);
@@ -92,8 +99,9 @@ int main(int argc, char** argv) {
     const NoGradGuard no_grad;
     guess = model(test.data()).argmax(1);
     accuracy = guess.eq(test.targets()).to(kFloat32).mean().item<double>();
-    std::printf("epoch %2lld   loss %.4f   test accuracy %.2f %%   %.1f s\n", static_cast<long long>(epoch),
-                total / static_cast<double>(loader->size()), 100 * accuracy, took.count());
+    std::printf("epoch %2lld   loss %.4f   test accuracy %.2f %%   %.1f s\n",
+                static_cast<long long>(epoch), total / static_cast<double>(loader->size()),
+                100 * accuracy, took.count());
   }
   print_confusions(test.targets(), guess, root != "glyphs");
   return accuracy > 0.6 ? 0 : 1;

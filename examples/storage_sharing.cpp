@@ -35,9 +35,11 @@ int main() {
   row.fill_(7);
   fact("a[1][2] is 7", a[1][2].item<float>() == 7);
   fact("columns[2][1] is 7", columns[2][1].item<float>() == 7);
-  fact("the version rose by one, for every view", a.version() == before + 1 && columns.version() == a.version());
+  fact("the version rose by one, for every view",
+       a.version() == before + 1 && columns.version() == a.version());
   for (const Mutation& m : a.storage()->last_writers()) {
-    std::printf("       version %u was made by %s at line %d\n", m.version, m.op, static_cast<int>(m.loc.line));
+    std::printf("       version %u was made by %s at line %d\n", m.version, m.op,
+                static_cast<int>(m.loc.line));
   }
 
   std::printf("\nreshape() is a view when strides allow it, else a copy; contiguous() likewise\n");
@@ -45,7 +47,9 @@ int main() {
   fact("a.t().reshape({12}) had to copy", !columns.reshape({12}).is_alias_of(a));
   fact("a.contiguous() is a itself, uncopied", a.contiguous().is_alias_of(a));
 
-  std::printf("\ndetach() shares bytes and version, and leaves the history behind; clone() shares nothing\n");
+  std::printf(
+      "\ndetach() shares bytes and version, and leaves the history behind; clone() shares "
+      "nothing\n");
   const Tensor w = ones({2}, requires_grad());
   const Tensor y = w * 2, cut = y.detach(), copy = y.clone();
   fact("detach() needs no gradient", !cut.requires_grad());
@@ -58,7 +62,8 @@ int main() {
   const float* bytes = a.data_ptr<float>();
   const Tensor last = a[2][3];
   a = Tensor();
-  fact("one element keeps all twelve alive", last.storage()->nbytes() >= 48 && last.data_ptr<float>() == bytes + 11);
+  fact("one element keeps all twelve alive",
+       last.storage()->nbytes() >= 48 && last.data_ptr<float>() == bytes + 11);
   std::printf("       so clone() what you keep of a large tensor: clone has %zu bytes\n",
               static_cast<std::size_t>(last.clone().storage()->nbytes()));
   std::printf("\n%s\n", failures == 0 ? "All as said." : "Something is not as said.");

@@ -35,9 +35,9 @@ void print_entries(const Tensor& t) {
       from += " [" + std::to_string(e.node->index) + "]";
       ahead.push_back(e.node.get());
     }
-    std::printf("    [%llu] %-7s of%-10s saved %3llu bytes   %s\n", static_cast<unsigned long long>(node->index),
-                entry.op->name(), from.c_str(), static_cast<unsigned long long>(entry.saved_bytes),
-                to_string(entry.loc).c_str());
+    std::printf("    [%llu] %-7s of%-10s saved %3llu bytes   %s\n",
+                static_cast<unsigned long long>(node->index), entry.op->name(), from.c_str(),
+                static_cast<unsigned long long>(entry.saved_bytes), to_string(entry.loc).c_str());
   }
 }
 
@@ -49,7 +49,8 @@ template <class F> void print_error(const char* what, const F& f) {
     check("it throws", false);
   } catch (const Error& e) {
     std::string text = e.what();
-    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.replace(at, 1, "\n  ");
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
+      text.replace(at, 1, "\n  ");
     std::printf("  %s\n", text.c_str());
     check("it names a line of this file", text.find("tape_tour.cpp") != std::string::npos);
   }
@@ -60,17 +61,20 @@ int main() {
   const Tensor x = tensor({1.0, 2.0, 3.0}, requires_grad());
   const Tensor w = tensor({0.5, -1.0, 2.0}, requires_grad());
   {
-    std::printf("1. y = (w * x).tanh().sum() records one entry per op, in the order of the program:\n");
+    std::printf(
+        "1. y = (w * x).tanh().sum() records one entry per op, in the order of the program:\n");
     const Tensor product = w * x;
     const Tensor y = product.tanh().sum();
     print_entries(y);
-    std::printf("  grad_fn: product '%s', y '%s', x '%s' (a leaf has none)\n", product.grad_fn(), y.grad_fn(), x.grad_fn());
+    std::printf("  grad_fn: product '%s', y '%s', x '%s' (a leaf has none)\n", product.grad_fn(),
+                y.grad_fn(), x.grad_fn());
     check("three entries live", live_entries() == at_start + 3);
 
     std::printf("\n2. Hooks see a gradient pass; retain_grad() keeps that of an inner tensor:\n");
     product.retain_grad();
     const unsigned hook = x.register_hook([](const Tensor& g) {
-      std::printf("  hook on x: the gradient is (%.4f, %.4f, %.4f)\n", g[0].item<double>(), g[1].item<double>(), g[2].item<double>());
+      std::printf("  hook on x: the gradient is (%.4f, %.4f, %.4f)\n", g[0].item<double>(),
+                  g[1].item<double>(), g[2].item<double>());
     });
     Backward pass(y);
     int steps = 0;
@@ -89,8 +93,10 @@ int main() {
   const Tensor first = grad({cube}, {t}, {}, true, true)[0];
   const Tensor second = grad({first}, {t}, {}, true, true)[0];
   const Tensor third = grad({second}, {t})[0];
-  std::printf("  t^3 at 2: %g, then %g, %g, %g\n", cube.item<double>(), first.item<double>(), second.item<double>(), third.item<double>());
-  check("8, 12, 12, 6", first.item<double>() == 12 && second.item<double>() == 12 && third.item<double>() == 6);
+  std::printf("  t^3 at 2: %g, then %g, %g, %g\n", cube.item<double>(), first.item<double>(),
+              second.item<double>(), third.item<double>());
+  check("8, 12, 12, 6",
+        first.item<double>() == 12 && second.item<double>() == 12 && third.item<double>() == 6);
 
   std::printf("\n4. What is said when something is wrong.\n");
   print_error("Shapes that do not fit:", [&] { (void)matmul(ones({2, 3}), ones({4, 5})); });

@@ -1,6 +1,7 @@
 // A whole training script: Fashion-MNIST by a small network, with Adam. train [FOLDER [EPOCHS]]
 #include <cstdio>
 #include <cstdlib>
+
 #include "taper/taper.h"
 
 using namespace taper;
