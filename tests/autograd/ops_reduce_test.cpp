@@ -55,7 +55,8 @@ Numbers folded(const Tensor& x, const Shape& dims, Fold fold) {
     }
     return dims.empty();
   };
-  const auto a = x.detach().accessor<double, 3>();
+  const Tensor detached = x.detach();
+  const auto a = detached.accessor<double, 3>();
   for (std::int64_t i = 0; i < x.size(0); ++i) {
     for (std::int64_t j = 0; j < x.size(1); ++j) {
       for (std::int64_t k = 0; k < x.size(2); ++k) {
