@@ -340,7 +340,12 @@ TEST(Tape, LoopsOfCreateGraphDoNotLeak) {
     if (round == 200) after_warmup = resident_pages();
   }
   EXPECT_EQ(live_entries(), entries);
+  // AddressSanitizer's quarantine keeps freed memory; LeakSanitizer looks there instead.
+#if !defined(__SANITIZE_ADDRESS__)
   EXPECT_LE(resident_pages(), after_warmup + 256);
+#else
+  static_cast<void>(after_warmup);
+#endif
 }
 
 }  // namespace
