@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs clang-tidy over those of the files named on standard input that are ours to lint: tidy.sh BUILD_DIR < files.
-# Host code of the library and its programs; tests repeat themselves on purpose, and .cu files are nvcc's.
+# Host code of the library and its programs. Tests repeat themselves on purpose, examples are written as a
+# user writes, and .cu files are nvcc's.
 set -euo pipefail
 include=$1/include
-mapfile -t files < <(grep -E '^(core|allocator|cpu|autograd|nn|optim|data|distributed|serving|tools|examples)/.*\.(h|cpp)$|^taper\.h$' |
+mapfile -t files < <(grep -E '^(core|allocator|cpu|autograd|nn|optim|data|distributed|serving|tools)/.*\.(h|cpp)$|^taper\.h$' |
   grep -v '^tools/golden/' || true)
 # A header is read with its own .cpp where both are named.
 mapfile -t files < <(for file in "${files[@]}"; do
