@@ -16,7 +16,10 @@ template <class U> void where_row(const void*, void* const* operands, std::int64
   const bool* condition = static_cast<const bool*>(operands[1]);
   const U* a = static_cast<const U*>(operands[2]);
   const U* b = static_cast<const U*>(operands[3]);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = condition[i] ? a[i] : b[i];
+  for (std::int64_t i = 0; i < n; ++i) {
+    const U x = a[i], y = b[i];  // both are loaded, so that the loop has no branch
+    out[i] = condition[i] ? x : y;
+  }
 }
 
 TAPER_INLINE RowFn where_row_of(std::int64_t size) {
