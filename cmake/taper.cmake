@@ -113,7 +113,7 @@ function(taper_test)
     target_link_libraries(taper_test_support INTERFACE Taper::taper taper_code GTest::gtest ZLIB::ZLIB
       nlohmann_json::nlohmann_json ${TAPER_OPENBLAS_LIBRARY})
     target_include_directories(taper_test_support SYSTEM INTERFACE ${TAPER_OPENBLAS_INCLUDE})
-    target_compile_options(taper_test_support INTERFACE $<$<CONFIG:RelWithDebInfo>:-O1>)
+    target_compile_options(taper_test_support INTERFACE $<$<AND:$<CONFIG:RelWithDebInfo>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
     target_compile_definitions(taper_test_support INTERFACE TAPER_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
   endif()
   foreach(file IN LISTS ARGN)
