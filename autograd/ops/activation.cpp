@@ -5,6 +5,22 @@
 #include "taper/autograd/ops/shape.h"
 
 namespace taper {
+namespace {
+
+// A parameter as x counts: integers stay integers, as in LibTorch.
+Scalar for_dtype_of(const Tensor& x, double parameter) {
+  if (x.is_floating_point()) return parameter;
+  return static_cast<std::int64_t>(parameter);
+}
+
+}  // namespace
+
+Tensor hardtanh(const TensorArg& x, double min, double max) {
+  const Call call(x.loc);
+  const Scalar low = for_dtype_of(*x, min), high = for_dtype_of(*x, max);
+  // Unlike clamp it passes no gradient at the two ends themselves.
+  return where(logical_and(*x > low, *x < high), *x, clamp(x->detach(), low, high));
+}
 
 Tensor relu6(const TensorArg& x) {
   const Call call(x.loc);
@@ -62,7 +78,7 @@ Tensor hardswish(const TensorArg& x) {
 
 Tensor threshold(const TensorArg& x, double threshold, double value) {
   const Call call(x.loc);
-  return where(x->detach() <= threshold, value, *x);
+  return where(x->detach() <= threshold, for_dtype_of(*x, value), *x);
 }
 
 Tensor glu(const TensorArg& x, std::int64_t dim) {

@@ -94,6 +94,19 @@ Tensor eye(std::int64_t rows, std::int64_t columns, TensorOptions options, Loc l
   return finish(t, options);
 }
 
+namespace {
+
+std::int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar& step) {
+  const double s = step.to_double();
+  TAPER_CHECK(s != 0 && std::isfinite(s), "arange: the step must be a finite number other than 0");
+  const double span = (end.to_double() - start.to_double()) / s;
+  TAPER_CHECK(std::isfinite(span) && span >= 0, "arange: ", end, " does not lie from ", start,
+              " in the direction of step ", step);
+  return static_cast<std::int64_t>(std::ceil(span));
+}
+
+}  // namespace
+
 Tensor arange(Scalar end, TensorOptions options, Loc loc) {
   return arange(0, end, 1, options, loc);
 }
@@ -107,12 +120,10 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Loc 
   const bool real =
       start.is_floating_point() || end.is_floating_point() || step.is_floating_point();
   if (!options.has_dtype() && !real) options = options.dtype(kInt64);
-  const double s = step.to_double();
-  TAPER_CHECK(s != 0 && std::isfinite(s), "arange: the step must be a finite number other than 0");
-  const double span = (end.to_double() - start.to_double()) / s;
-  TAPER_CHECK(std::isfinite(span) && span >= 0, "arange: ", end, " does not lie from ", start,
-              " in the direction of step ", step);
-  const Tensor t = raw({static_cast<std::int64_t>(std::ceil(span))}, options);
+  if (is_integral(options.dtype(), true)) {
+    for (Scalar* s : {&start, &end, &step}) *s = s->to<std::int64_t>();
+  }
+  const Tensor t = raw({arange_length(start, end, step)}, options);
   const Exec exec(t.device());
   kernels_for(t.device()).arange(exec, t.as<Out>(), start, step);
   return finish(t, options);

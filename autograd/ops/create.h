@@ -22,7 +22,8 @@ Tensor eye(std::int64_t rows,
            std::int64_t columns,
            TensorOptions options = {},
            Loc loc = Loc::current());
-// start, start + step, ... below (for a negative step above) end.
+// start, start + step, ... below (for a negative step above) end. An integer dtype truncates all
+// three first.
 Tensor arange(Scalar end, TensorOptions options = {}, Loc loc = Loc::current());
 Tensor arange(Scalar start, Scalar end, TensorOptions options = {}, Loc loc = Loc::current());
 Tensor arange(

@@ -1,19 +1,47 @@
-// The public functions and methods of elementwise ops of two and three operands.
+// The public functions and methods of arithmetic on two and three operands.
 #include <cstring>
-#include <limits>
 
 #include "taper/autograd/ops/binary.h"
 #include "taper/autograd/ops/elementwise.h"
-#include "taper/autograd/ops/reduce.h"
 #include "taper/core/promote.h"
 
 namespace taper {
+namespace {
+
+bool is_one(const Scalar& alpha) {
+  return alpha.to_double() == 1;
+}
+
+// b times alpha, as add and sub take it. A fraction of integers would be lost silently.
+Tensor scaled(const char* op, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  const DType dtype = result_type(a, b);
+  TAPER_CHECK(!alpha.is_floating_point() || is_floating_point(dtype), op, ": alpha ", alpha,
+              " is not an integer, but the operands are ", a.dtype(), " and ", b.dtype());
+  return b * alpha;
+}
+
+// LibTorch refuses it too: 1 - mask is nearly always meant as the inverted mask.
+void check_sub(const Tensor& a, const Tensor& b) {
+  TAPER_CHECK(a.dtype() != kBool && b.dtype() != kBool, "sub: the operands are ", a.dtype(), " ",
+              a.sizes(), " and ", b.dtype(), " ", b.sizes(),
+              "; invert a mask with ~, or convert the bool one to a number");
+}
+
+// An integer to the power of a negative number would be 0 nearly always.
+void check_pow(const Tensor& base, const Tensor& exponent) {
+  if (!exponent.impl().wrapped_number || !is_integral(result_type(base, exponent), true)) return;
+  const auto power = exponent.item<std::int64_t>();
+  TAPER_CHECK(power >= 0, "pow: an integer cannot be raised to ", power, "; convert the base (",
+              base.dtype(), " ", base.sizes(), ") to a floating type");
+}
+
+}  // namespace
 
 Tensor add(const TensorArg& a, const TensorArg& b, Scalar alpha) {
   const Call call(a.loc);
-  if (alpha.to_double() == 1) return apply(ops::Add(), {&*a, &*b});
-  const Tensor scaled = *b * alpha;
-  return apply(ops::Add(), {&*a, &scaled});
+  if (is_one(alpha)) return apply(ops::Add(), {&*a, &*b});
+  const Tensor other = scaled("add", *a, *b, alpha);
+  return apply(ops::Add(), {&*a, &other});
 }
 
 Tensor Tensor::add(const TensorArg& other, Scalar alpha) const {
@@ -22,20 +50,21 @@ Tensor Tensor::add(const TensorArg& other, Scalar alpha) const {
 
 const Tensor& Tensor::add_(const TensorArg& other, Scalar alpha) const {
   const Call call(other.loc);
-  if (alpha.to_double() == 1) {
+  if (is_one(alpha)) {
     apply_inplace(ops::Add(), *this, {this, &*other});
   } else {
-    const Tensor scaled = *other * alpha;
-    apply_inplace(ops::Add(), *this, {this, &scaled});
+    const Tensor by = scaled("add_", *this, *other, alpha);
+    apply_inplace(ops::Add(), *this, {this, &by});
   }
   return *this;
 }
 
 Tensor sub(const TensorArg& a, const TensorArg& b, Scalar alpha) {
   const Call call(a.loc);
-  if (alpha.to_double() == 1) return apply(ops::Sub(), {&*a, &*b});
-  const Tensor scaled = *b * alpha;
-  return apply(ops::Sub(), {&*a, &scaled});
+  check_sub(*a, *b);
+  if (is_one(alpha)) return apply(ops::Sub(), {&*a, &*b});
+  const Tensor other = scaled("sub", *a, *b, alpha);
+  return apply(ops::Sub(), {&*a, &other});
 }
 
 Tensor Tensor::sub(const TensorArg& other, Scalar alpha) const {
@@ -44,11 +73,12 @@ Tensor Tensor::sub(const TensorArg& other, Scalar alpha) const {
 
 const Tensor& Tensor::sub_(const TensorArg& other, Scalar alpha) const {
   const Call call(other.loc);
-  if (alpha.to_double() == 1) {
+  check_sub(*this, *other);
+  if (is_one(alpha)) {
     apply_inplace(ops::Sub(), *this, {this, &*other});
   } else {
-    const Tensor scaled = *other * alpha;
-    apply_inplace(ops::Sub(), *this, {this, &scaled});
+    const Tensor by = scaled("sub_", *this, *other, alpha);
+    apply_inplace(ops::Sub(), *this, {this, &by});
   }
   return *this;
 }
@@ -100,6 +130,7 @@ Tensor fmod(const TensorArg& a, const TensorArg& b) {
 
 Tensor pow(const TensorArg& a, const TensorArg& b) {
   const Call call(a.loc);
+  check_pow(*a, *b);
   return apply(ops::Pow(), {&*a, &*b});
 }
 
@@ -116,51 +147,6 @@ Tensor minimum(const TensorArg& a, const TensorArg& b) {
 Tensor atan2(const TensorArg& a, const TensorArg& b) {
   const Call call(a.loc);
   return apply(ops::Atan2(), {&*a, &*b});
-}
-
-Tensor eq(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Eq(), {&*a, &*b});
-}
-
-Tensor ne(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Ne(), {&*a, &*b});
-}
-
-Tensor lt(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Lt(), {&*a, &*b});
-}
-
-Tensor le(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Le(), {&*a, &*b});
-}
-
-Tensor gt(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Gt(), {&*a, &*b});
-}
-
-Tensor ge(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Ge(), {&*a, &*b});
-}
-
-Tensor logical_and(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::LogicalAnd(), {&*a, &*b});
-}
-
-Tensor logical_or(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::LogicalOr(), {&*a, &*b});
-}
-
-Tensor logical_xor(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::LogicalXor(), {&*a, &*b});
 }
 
 Tensor Tensor::floor_divide(const TensorArg& other) const {
@@ -191,69 +177,6 @@ Tensor Tensor::atan2(const TensorArg& other) const {
   return taper::atan2(TensorArg(*this, other.loc), other);
 }
 
-Tensor Tensor::eq(const TensorArg& other) const {
-  return taper::eq(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::ne(const TensorArg& other) const {
-  return taper::ne(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::lt(const TensorArg& other) const {
-  return taper::lt(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::le(const TensorArg& other) const {
-  return taper::le(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::gt(const TensorArg& other) const {
-  return taper::gt(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::ge(const TensorArg& other) const {
-  return taper::ge(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::logical_and(const TensorArg& other) const {
-  return taper::logical_and(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::logical_or(const TensorArg& other) const {
-  return taper::logical_or(TensorArg(*this, other.loc), other);
-}
-
-Tensor Tensor::logical_xor(const TensorArg& other) const {
-  return taper::logical_xor(TensorArg(*this, other.loc), other);
-}
-
-Tensor bitwise_and(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Bitwise("bitwise_and", &Kernels::bitwise_and), {&*a, &*b});
-}
-
-Tensor Tensor::bitwise_and(const TensorArg& other) const {
-  return taper::bitwise_and(TensorArg(*this, other.loc), other);
-}
-
-Tensor bitwise_or(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Bitwise("bitwise_or", &Kernels::bitwise_or), {&*a, &*b});
-}
-
-Tensor Tensor::bitwise_or(const TensorArg& other) const {
-  return taper::bitwise_or(TensorArg(*this, other.loc), other);
-}
-
-Tensor bitwise_xor(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return apply(ops::Bitwise("bitwise_xor", &Kernels::bitwise_xor), {&*a, &*b});
-}
-
-Tensor Tensor::bitwise_xor(const TensorArg& other) const {
-  return taper::bitwise_xor(TensorArg(*this, other.loc), other);
-}
-
 Tensor div(const TensorArg& a, const TensorArg& b, const char* rounding_mode) {
   const Call call(a.loc);
   if (std::strcmp(rounding_mode, "floor") == 0) return floor_divide(*a, *b);
@@ -270,6 +193,7 @@ Tensor Tensor::div(const TensorArg& other, const char* rounding_mode) const {
 
 const Tensor& Tensor::pow_(const TensorArg& exponent) const {
   const Call call(exponent.loc);
+  check_pow(*this, *exponent);
   apply_inplace(ops::Pow(), *this, {this, &*exponent});
   return *this;
 }
@@ -290,14 +214,36 @@ const Tensor& Tensor::lerp_(const TensorArg& end, const TensorArg& weight) const
   return copy_(lerp(end, weight));
 }
 
+namespace {
+
+// The factors of addcmul and addcdiv in the common dtype of all three operands, so that nothing is
+// rounded before it is added; among integers the number is truncated (LibTorch's choice).
+struct Factors {
+  Tensor a, b;
+  Scalar value;
+
+  Factors(const Tensor& x, const Tensor& first, const Tensor& second, const Scalar& number)
+      : value(number) {
+    const Tensor* all[] = {&x, &first, &second};
+    const DType dtype = result_type(ArrayRef<const Tensor*>(all, 3));
+    a = first.to(dtype);
+    b = second.to(dtype);
+    if (!is_floating_point(dtype)) value = number.to<std::int64_t>();
+  }
+};
+
+}  // namespace
+
 Tensor addcmul(const TensorArg& x, const TensorArg& a, const TensorArg& b, Scalar value) {
   const Call call(x.loc);
-  return add(*x, *a * *b, value);
+  const Factors f(*x, *a, *b, value);
+  return add(*x, f.a * f.b, f.value);
 }
 
 Tensor addcdiv(const TensorArg& x, const TensorArg& a, const TensorArg& b, Scalar value) {
   const Call call(x.loc);
-  return add(*x, *a / *b, value);
+  const Factors f(*x, *a, *b, value);
+  return add(*x, f.a / f.b, f.value);
 }
 
 Tensor Tensor::addcmul(const TensorArg& a, const TensorArg& b, Scalar value) const {
@@ -310,106 +256,14 @@ Tensor Tensor::addcdiv(const TensorArg& a, const TensorArg& b, Scalar value) con
 
 const Tensor& Tensor::addcmul_(const TensorArg& a, const TensorArg& b, Scalar value) const {
   const Call call(a.loc);
-  return add_(*a * *b, value);
+  const Factors f(*this, *a, *b, value);
+  return add_(f.a * f.b, f.value);
 }
 
 const Tensor& Tensor::addcdiv_(const TensorArg& a, const TensorArg& b, Scalar value) const {
   const Call call(a.loc);
-  return add_(*a / *b, value);
-}
-
-Tensor logical_not(const TensorArg& x) {
-  const Call call(x.loc);
-  return apply(ops::Not(false), {&*x});
-}
-
-Tensor bitwise_not(const TensorArg& x) {
-  const Call call(x.loc);
-  return apply(ops::Not(true), {&*x});
-}
-
-Tensor Tensor::logical_not(Loc loc) const {
-  return taper::logical_not(TensorArg(*this, loc));
-}
-
-Tensor Tensor::bitwise_not(Loc loc) const {
-  return taper::bitwise_not(TensorArg(*this, loc));
-}
-
-Tensor isnan(const TensorArg& x) {
-  const Call call(x.loc);
-  return *x != *x;
-}
-
-Tensor isinf(const TensorArg& x) {
-  const Call call(x.loc);
-  return abs(*x) == std::numeric_limits<double>::infinity();
-}
-
-Tensor isfinite(const TensorArg& x) {
-  const Call call(x.loc);
-  return abs(*x) < std::numeric_limits<double>::infinity();
-}
-
-Tensor Tensor::isnan(Loc loc) const {
-  return taper::isnan(TensorArg(*this, loc));
-}
-
-Tensor Tensor::isinf(Loc loc) const {
-  return taper::isinf(TensorArg(*this, loc));
-}
-
-Tensor Tensor::isfinite(Loc loc) const {
-  return taper::isfinite(TensorArg(*this, loc));
-}
-
-bool equal(const TensorArg& a, const TensorArg& b) {
-  const Call call(a.loc);
-  return a->sizes() == b->sizes() && all(*a == *b).item<bool>();
-}
-
-bool Tensor::equal(const Tensor& other, Loc loc) const {
-  return taper::equal(TensorArg(*this, loc), other);
-}
-
-bool allclose(const TensorArg& a, const TensorArg& b, double rtol, double atol, bool equal_nan) {
-  const Call call(a.loc);
-  const NoGradGuard no_grad;
-  Tensor close = abs(*a - *b) <= atol + rtol * abs(*b);
-  close = logical_and(close, isfinite(*b));
-  close = logical_or(close, *a == *b);
-  if (equal_nan) close = logical_or(close, logical_and(isnan(*a), isnan(*b)));
-  return all(close).item<bool>();
-}
-
-bool Tensor::allclose(
-    const Tensor& other, double rtol, double atol, bool equal_nan, Loc loc) const {
-  return taper::allclose(TensorArg(*this, loc), other, rtol, atol, equal_nan);
-}
-
-Tensor where(const TensorArg& condition, const TensorArg& a, const TensorArg& b) {
-  const Call call(condition.loc);
-  return apply(ops::Where(), {&*condition, &*a, &*b});
-}
-
-Tensor Tensor::where(const TensorArg& condition, const TensorArg& other) const {
-  const Call call(condition.loc);
-  return taper::where(*condition, *this, *other);
-}
-
-Tensor masked_fill(const TensorArg& x, const TensorArg& mask, const TensorArg& value) {
-  const Call call(x.loc);
-  return apply(ops::MaskedFill(), {&*x, &*mask, &*value});
-}
-
-Tensor Tensor::masked_fill(const TensorArg& mask, const TensorArg& value) const {
-  return taper::masked_fill(TensorArg(*this, mask.loc), mask, value);
-}
-
-const Tensor& Tensor::masked_fill_(const TensorArg& mask, const TensorArg& value) const {
-  const Call call(mask.loc);
-  apply_inplace(ops::MaskedFill(), *this, {this, &*mask, &*value});
-  return *this;
+  const Factors f(*this, *a, *b, value);
+  return add_(f.a / f.b, f.value);
 }
 
 Tensor& Tensor::operator+=(const TensorArg& other) {
@@ -444,42 +298,6 @@ Tensor operator%(const TensorArg& a, const TensorArg& b) {
   return remainder(a, b);
 }
 
-Tensor operator==(const TensorArg& a, const TensorArg& b) {
-  return eq(a, b);
-}
-
-Tensor operator!=(const TensorArg& a, const TensorArg& b) {
-  return ne(a, b);
-}
-
-Tensor operator<(const TensorArg& a, const TensorArg& b) {
-  return lt(a, b);
-}
-
-Tensor operator<=(const TensorArg& a, const TensorArg& b) {
-  return le(a, b);
-}
-
-Tensor operator>(const TensorArg& a, const TensorArg& b) {
-  return gt(a, b);
-}
-
-Tensor operator>=(const TensorArg& a, const TensorArg& b) {
-  return ge(a, b);
-}
-
-Tensor operator&(const TensorArg& a, const TensorArg& b) {
-  return bitwise_and(a, b);
-}
-
-Tensor operator|(const TensorArg& a, const TensorArg& b) {
-  return bitwise_or(a, b);
-}
-
-Tensor operator^(const TensorArg& a, const TensorArg& b) {
-  return bitwise_xor(a, b);
-}
-
 Tensor operator+(const TensorArg& a, const TensorArg& b) {
   return add(a, b);
 }
@@ -490,10 +308,6 @@ Tensor operator-(const TensorArg& a, const TensorArg& b) {
 
 Tensor operator-(const TensorArg& a) {
   return neg(a);
-}
-
-Tensor operator~(const TensorArg& a) {
-  return bitwise_not(a);
 }
 
 }  // namespace taper

@@ -351,13 +351,6 @@ Tensor softplus(const TensorArg& x, double beta, double threshold) {
   return apply(ops::Softplus(beta, threshold), {&*x});
 }
 
-Tensor hardtanh(const TensorArg& x, double min, double max) {
-  const Call call(x.loc);
-  TAPER_CHECK(min < max, "hardtanh: min ", min, " must lie below max ", max);
-  // Unlike clamp it passes no gradient at the two ends themselves.
-  return where(logical_and(*x > min, *x < max), *x, clamp(x->detach(), min, max));
-}
-
 namespace {
 
 ops::Clamp clamp_op(std::optional<Scalar> min, std::optional<Scalar> max) {

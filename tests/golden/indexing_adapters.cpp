@@ -60,8 +60,9 @@ void add_selection(Registry& r) {
     return {a.tensor(0).take_along_dim(a.tensor(1), *a.integer(2, "dim"))};
   };
   r.calls["nonzero"] = [](const Args& a) -> List {
-    const Tensor places = a.tensor(0).nonzero();
-    return a.flag(9, "as_tuple", false) ? places.unbind(1) : List{places};
+    const Tensor x = a.tensor(0);
+    if (!a.flag(9, "as_tuple", false)) return {x.nonzero()};
+    return (x.dim() == 0 ? x.unsqueeze(0) : x).nonzero().unbind(1);  // a number counts as one row
   };
 }
 
