@@ -2,6 +2,8 @@
 #include "taper/autograd/backward.h"
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_set>
 
 #include "taper/autograd/inplace.h"
 #include "taper/autograd/ops/create.h"
@@ -148,17 +150,21 @@ void Backward::find_needed(ArrayRef<Tensor> roots) {
   }
   std::sort(all.begin(), all.end(),
             [](const Node* a, const Node* b) { return a->index < b->index; });
-  for (const Capture& c : captures_) needed_.insert(c.node);
+  std::unordered_set<const Node*> needed;
+  for (const Capture& c : captures_) needed.insert(c.node);
   for (const Node* node : all) {
     if (node->is_leaf) continue;
     for (const Edge& edge : static_cast<const Entry*>(node)->inputs) {
-      if (edge && needed_.count(edge.node.get()) != 0) needed_.insert(node);
+      if (edge && needed.count(edge.node.get()) != 0) needed.insert(node);
     }
   }
+  needed_.assign(needed.begin(), needed.end());
+  std::sort(needed_.begin(), needed_.end());
 }
 
 bool Backward::is_needed(const Edge& edge) const {
-  return edge && (!restricted_ || needed_.count(edge.node.get()) != 0);
+  if (!edge || !restricted_) return static_cast<bool>(edge);
+  return std::binary_search(needed_.begin(), needed_.end(), edge.node.get());
 }
 
 // A free cell, or the cell of the node. Cells of finished nodes stay behind: the place that they

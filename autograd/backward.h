@@ -1,6 +1,5 @@
 // The backward pass: one object, one loop, on the calling thread.
 #pragma once
-#include <unordered_set>
 #include <vector>
 
 #include "taper/autograd/op.h"
@@ -70,7 +69,7 @@ class Backward {
   std::size_t used_cells_ = 0;
   std::vector<Capture> captures_;
   std::vector<Tensor> captured_;
-  std::unordered_set<const Node*> needed_;  // only with inputs: lies on a path to one
+  std::vector<const Node*> needed_;  // only with inputs: those on a path to one, by address
   bool restricted_ = false;
 };
 

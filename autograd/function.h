@@ -85,7 +85,9 @@ class CustomOp final : public Op {
   void forward(Frame& f) override;
   Grads backward(const Reverse& r) const override;
 
-  std::unique_ptr<Op> to_heap() override { return std::make_unique<CustomOp>(std::move(*this)); }
+  std::unique_ptr<Op> to_heap() override {
+    return std::unique_ptr<Op>(new CustomOp(std::move(*this)));
+  }
 
   // Which argument each tensor input was, so that gradients of numbers can be skipped.
   std::vector<std::size_t> positions;

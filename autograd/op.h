@@ -121,7 +121,8 @@ template <class Derived> class OpOf : public Op {
   const char* name() const override { return Derived::kName; }
 
   std::unique_ptr<Op> to_heap() override {
-    return std::make_unique<Derived>(std::move(static_cast<Derived&>(*this)));
+    // Not make_unique: a unique_ptr of each op's own type would cost every includer a second.
+    return std::unique_ptr<Op>(new Derived(std::move(static_cast<Derived&>(*this))));
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <mutex>
 
 #include "taper/autograd/op.h"
 #include "taper/core/base/spin_lock.h"

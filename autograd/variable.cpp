@@ -1,4 +1,6 @@
 // Tensor's autograd methods.
+#include <mutex>
+
 #include "taper/autograd/backward.h"
 #include "taper/autograd/inplace.h"
 

@@ -1,6 +1,8 @@
 // Takes storages from allocators and gives them back; keeps the log of their writers.
 #include "taper/core/storage.h"
 
+#include <mutex>
+
 #include "taper/core/base/error.h"
 
 namespace taper {

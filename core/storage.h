@@ -2,7 +2,6 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
 #include "taper/allocator/allocator.h"

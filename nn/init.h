@@ -1,7 +1,6 @@
 // Initial values of parameters. Each writes its tensor in place, unrecorded, and returns it.
 #pragma once
 #include <utility>
-#include <variant>
 
 #include "taper/core/tensor.h"
 

@@ -1,7 +1,8 @@
 // A lock for a few instructions: one atomic exchange when nobody holds it, and no system call.
 #pragma once
 #include <atomic>
-#include <thread>
+
+#include <sched.h>
 
 namespace taper {
 
@@ -9,7 +10,7 @@ namespace taper {
 class SpinLock {
  public:
   void lock() {
-    while (held_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    while (held_.exchange(true, std::memory_order_acquire)) sched_yield();
   }
 
   void unlock() { held_.store(false, std::memory_order_release); }

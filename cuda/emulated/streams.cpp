@@ -1,5 +1,6 @@
 // Streams, events and launches of the emulated runtime: what runs after what.
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "taper/cuda/emulated/machine.h"
