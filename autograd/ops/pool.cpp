@@ -200,8 +200,11 @@ Tensor adaptive_avg_pool2d(const TensorArg& x, IntArrayRef output_size) {
   if (cells[0] > 0 && cells[1] > 0 && height % cells[0] == 0 && width % cells[1] == 0) {
     return avg_pool2d(*x, {height / cells[0], width / cells[1]});
   }
-  const Tensor rows = cell_means(height, cells[0], *x), columns = cell_means(width, cells[1], *x);
-  return matmul(rows, matmul(*x, columns.t()));
+  // 16-bit floats are averaged in f32 and rounded once.
+  const Tensor wide = x->itemsize() == 2 ? x->to(kFloat32) : *x;
+  const Tensor rows = cell_means(height, cells[0], wide),
+               columns = cell_means(width, cells[1], wide);
+  return matmul(rows, matmul(wide, columns.t())).to(x->dtype());
 }
 
 Tensor max_pool1d(const TensorArg& x,

@@ -237,7 +237,8 @@ Tensor normal(const TensorArg& mean, const TensorArg& std, const Generator& gene
   const DType dtype = floating_type(result_type(*mean, *std));
   const Sizes sizes = broadcast_sizes(mean->sizes(), std->sizes());
   const Device device = mean->dim() > 0 ? mean->device() : std->device();
-  return randn(sizes, generator, TensorOptions(dtype).device(device)) * *std + *mean;
+  const Tensor draws = randn(sizes, generator, TensorOptions(dtype).device(device));
+  return draws * std->detach() + mean->detach();
 }
 
 Tensor normal(double mean,
@@ -251,21 +252,24 @@ Tensor normal(double mean,
   return floats(sizes, options, {&Kernels::normal, mean, std}, generator, "normal");
 }
 
-void uniform_(const Tensor& t, double from, double to, const Generator& generator) {
-  TAPER_CHECK(t.is_floating_point(), "uniform_: needs floating-point elements, got ", t.dtype());
+void uniform_(const TensorArg& t, double from, double to, const Generator& generator) {
+  const Call call(t.loc);
+  TAPER_CHECK(t->is_floating_point(), "uniform_: needs floating-point elements, got ", t->dtype());
   TAPER_CHECK(from <= to, "uniform_: the range [", from, ", ", to, ") runs backwards");
-  fill_inplace(t, "uniform_", {&Kernels::uniform, from, to}, generator);
+  fill_inplace(*t, "uniform_", {&Kernels::uniform, from, to}, generator);
 }
 
-void normal_(const Tensor& t, double mean, double std, const Generator& generator) {
-  TAPER_CHECK(t.is_floating_point(), "normal_: needs floating-point elements, got ", t.dtype());
+void normal_(const TensorArg& t, double mean, double std, const Generator& generator) {
+  const Call call(t.loc);
+  TAPER_CHECK(t->is_floating_point(), "normal_: needs floating-point elements, got ", t->dtype());
   TAPER_CHECK(std >= 0, "normal_: the standard deviation must not be negative, got ", std);
-  fill_inplace(t, "normal_", {&Kernels::normal, mean, std}, generator);
+  fill_inplace(*t, "normal_", {&Kernels::normal, mean, std}, generator);
 }
 
-void bernoulli_(const Tensor& t, double p, const Generator& generator) {
+void bernoulli_(const TensorArg& t, double p, const Generator& generator) {
+  const Call call(t.loc);
   check_probability(p, "bernoulli_");
-  fill_inplace(t, "bernoulli_", {&Kernels::bernoulli, p, 0}, generator);
+  fill_inplace(*t, "bernoulli_", {&Kernels::bernoulli, p, 0}, generator);
 }
 
 const Tensor& Tensor::uniform_(double from, double to, Loc loc) const {

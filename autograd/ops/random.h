@@ -98,9 +98,9 @@ Tensor normal(double mean,
               Loc loc = Loc::current());
 
 // The in-place methods, from a generator of one's own.
-void uniform_(const Tensor& t, double from, double to, const Generator& generator);
-void normal_(const Tensor& t, double mean, double std, const Generator& generator);
-void bernoulli_(const Tensor& t, double p, const Generator& generator);
+void uniform_(const TensorArg& t, double from, double to, const Generator& generator);
+void normal_(const TensorArg& t, double mean, double std, const Generator& generator);
+void bernoulli_(const TensorArg& t, double p, const Generator& generator);
 
 // Zeroes each element with probability p and divides the rest by 1 - p (Srivastava et al. 2014).
 Tensor dropout(const TensorArg& x, double p = 0.5, bool train = true);
