@@ -6,6 +6,7 @@
 
 #include "taper/core/backends.h"
 #include "taper/core/base/error.h"
+#include "taper/core/base/log.h"
 
 namespace taper {
 namespace cpu {
@@ -75,7 +76,11 @@ const Column& choose() {
 namespace {
 
 const cpu::Column& chosen() {
-  static const cpu::Column& column = cpu::choose();
+  static const cpu::Column& column = []() -> const cpu::Column& {
+    const cpu::Column& best = cpu::choose();
+    log(LogLevel::kInfo, "cpu kernels: ", best.isa);
+    return best;
+  }();
   return column;
 }
 

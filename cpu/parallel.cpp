@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #include "taper/core/base/error.h"
+#include "taper/core/base/log.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -159,6 +160,7 @@ void start_workers(Pool& p, int threads) {
     for (; p.workers + 1 < threads; ++p.workers) std::thread(work, p.workers + 1).detach();
   } catch (const std::system_error&) {
     p.threads = p.workers + 1;  // no more to be had: go on with those we have
+    log(LogLevel::kWarning, "only ", p.workers + 1, " of ", threads, " threads could be started");
   }
 }
 
