@@ -67,6 +67,47 @@ void expect_same(const Tensor& a, const Tensor& b, double tolerance, const std::
   EXPECT_TRUE(x.allclose(y, tolerance, tolerance, true)) << what << "\n" << x << "\n" << y;
 }
 
+// What a call gave: outputs, or what it refused.
+struct Result {
+  std::vector<Tensor> outputs;
+  std::string refusal;
+};
+
+Result attempt(const Sample& s, const std::vector<Tensor>& inputs) {
+  try {
+    return {s.call(inputs), ""};
+  } catch (const Error& e) {
+    return {{}, e.what()};
+  }
+}
+
+std::vector<Tensor> to_meta(const std::vector<Tensor>& in) {
+  return map(in, [](const Tensor& t) { return t.to(kMeta); });
+}
+
+// A kernel and the meta column must agree on every input: both refuse it, or both give the same
+// sizes and dtypes; and what was recorded can be run backwards.
+void expect_as_meta_says(const Sample& s, const std::vector<Tensor>& inputs, const char* kind) {
+  const Result meta = attempt(s, to_meta(inputs));
+  const Result real = attempt(s, inputs);
+  const std::string what = str(s.name, ", ", kind);
+  // Without elements no index can be out of range, and item() cannot be asked.
+  if (real.refusal.empty() != meta.refusal.empty()) {
+    const bool excused = meta.refusal.find("item") != std::string::npos ||
+                         real.refusal.find("range") != std::string::npos ||
+                         real.refusal.find("class") != std::string::npos;
+    EXPECT_TRUE(excused) << what << "\nreal: " << real.refusal << "\nmeta: " << meta.refusal;
+    return;
+  }
+  for (std::size_t i = 0; i < real.outputs.size(); ++i) {
+    EXPECT_EQ(real.outputs[i].sizes().vec(), meta.outputs[i].sizes().vec()) << what;
+    EXPECT_EQ(real.outputs[i].dtype(), meta.outputs[i].dtype()) << what;
+  }
+  for (const Tensor& t : real.outputs) {
+    if (t.requires_grad()) EXPECT_NO_THROW(t.sum().backward({}, true)) << what;
+  }
+}
+
 template <class Op> class OpContract : public testing::Test {
  protected:
   const std::vector<Sample> samples_ = Samples<Op>::make();
@@ -167,6 +208,56 @@ TYPED_TEST_P(OpContract, MetaGivesTheShapes) {
   }
 }
 
+TYPED_TEST_P(OpContract, EmptyInputsActAsMetaSays) {
+  for (const Sample& s : this->samples_) {
+    for (std::size_t k = 0; k <= s.inputs.size(); ++k) {  // one of them, then all
+      std::vector<Tensor> inputs = leaves(s);
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (i != k && k != s.inputs.size()) continue;
+        for (std::int64_t d = 0; d < inputs[i].dim(); ++d) {
+          std::vector<Tensor> emptied = inputs;
+          emptied[i] = inputs[i].detach().narrow(d, 0, 0).clone();
+          if (inputs[i].requires_grad()) emptied[i].requires_grad_();
+          expect_as_meta_says(s, emptied, "one empty dim");
+        }
+        if (inputs[i].dim() == 0) continue;
+        const bool grad = inputs[i].requires_grad();
+        inputs[i] = inputs[i].detach().narrow(0, 0, 0).clone().requires_grad_(grad);
+      }
+      expect_as_meta_says(s, inputs, "empty");
+    }
+  }
+}
+
+TYPED_TEST_P(OpContract, NumbersActAsMetaSays) {
+  for (const Sample& s : this->samples_) {
+    for (std::size_t k = 0; k <= s.inputs.size(); ++k) {
+      std::vector<Tensor> inputs = leaves(s);
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if ((i != k && k != s.inputs.size()) || inputs[i].numel() == 0) continue;
+        const bool grad = inputs[i].requires_grad();
+        inputs[i] = inputs[i].detach().flatten()[0].clone().requires_grad_(grad);
+      }
+      expect_as_meta_says(s, inputs, "0-dim");
+    }
+  }
+}
+
+TYPED_TEST_P(OpContract, EveryDtypeActsAsMetaSays) {
+  for (const Sample& s : this->samples_) {
+    for (int d = 0; d < kNumDTypes; ++d) {
+      const auto dtype = static_cast<DType>(d);
+      for (std::size_t k = 0; k <= s.inputs.size(); ++k) {
+        std::vector<Tensor> inputs = s.inputs;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+          if (i == k || k == s.inputs.size()) inputs[i] = (inputs[i] * 4).to(dtype);
+        }
+        expect_as_meta_says(s, inputs, info(dtype).name);
+      }
+    }
+  }
+}
+
 TYPED_TEST_P(OpContract, ErrorsAndTapeNameTheLine) {
   for (const Sample& s : this->samples_) {
     for (const Tensor& t : s.call(leaves(s))) {
@@ -185,6 +276,9 @@ REGISTER_TYPED_TEST_SUITE_P(OpContract,
                             ExpandedInputsActAsTheirCopies,
                             NarrowDtypesAreCloseToF64,
                             MetaGivesTheShapes,
+                            EmptyInputsActAsMetaSays,
+                            NumbersActAsMetaSays,
+                            EveryDtypeActsAsMetaSays,
                             ErrorsAndTapeNameTheLine);
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Unary, OpContract, ToTypes<ops::UnaryOps>::type, OpNames);
