@@ -89,6 +89,8 @@ int main(int argc, char** argv) {
     const std::string option = argv[i];
     if (option == "--steps" && i + 1 < argc) steps = std::atoll(argv[++i]);
     else if (option == "--sample" && i + 1 < argc) length = std::atoll(argv[++i]);
+    else if (option == "--help")
+      return std::puts("char_gpt [FILE] [--steps N] [--sample LETTERS]"), 0;
     else path = option;
   }
   manual_seed(1);

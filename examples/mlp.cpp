@@ -58,12 +58,12 @@ void print_confusions(const Tensor& truth, const Tensor& guess, bool fashion) {
 int main(int argc, char** argv) {
   std::string root = data::datasets::find_fashion_mnist();
   std::int64_t epochs = 5, limit = 0;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i];
-    if (option == "--data") root = argv[i + 1];
-    else if (option == "--epochs") epochs = std::atoll(argv[i + 1]);
-    else if (option == "--limit") limit = std::atoll(argv[i + 1]);
-    else return std::printf("mlp [--data DIR|glyphs] [--epochs N] [--limit N]\n"), 2;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--data" && !value.empty()) root = value;
+    else if (option == "--epochs" && !value.empty()) epochs = std::atoll(value.c_str());
+    else if (option == "--limit" && !value.empty()) limit = std::atoll(value.c_str());
+    else return std::puts("mlp [--data DIR|glyphs] [--epochs N] [--limit N]"), option != "--help";
   }
   if (root.empty()) {
     std::printf(
@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
     std::printf("epoch %2lld   loss %.4f   test accuracy %.2f %%   %.1f s\n",
                 static_cast<long long>(epoch), total / static_cast<double>(loader->size()),
                 100 * accuracy, took.count());
+    std::fflush(stdout);  // seen at once, in a file too
   }
   print_confusions(test.targets(), guess, root != "glyphs");
   return accuracy > 0.6 ? 0 : 1;

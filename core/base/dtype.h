@@ -33,7 +33,7 @@ inline constexpr DType kBool = DType::kBool;
 
 inline constexpr int kNumDTypes = 8;
 
-// Promotion goes bool < integer < floating (docs/dtypes.md).
+// Promotion goes bool < integer < floating (docs/tensors.md).
 enum class DTypeCategory : std::uint8_t { kBoolean, kInteger, kFloating };
 
 // Sizes are counted in bits per block of elements, so that a 4-bit type is a row and no exception.
