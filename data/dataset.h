@@ -1,5 +1,6 @@
 // Datasets: random-access ranges of examples, and what is done to examples on their way.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -59,11 +60,26 @@ template <class Target = Tensor> class Normalize {
   std::vector<double> mean_, stddev_;
 };
 
-// Any function of one example.
-template <class In, class Out = In, class F = Out (*)(In)> struct Lambda {
-  explicit Lambda(F g) : f(std::move(g)) {}
-  Out operator()(In e) const { return f(std::move(e)); }
-  F f;
+// Any function of one example; it may capture.
+template <class In, class Out = In> class Lambda {
+ public:
+  template <class F> explicit Lambda(F f) : function_(std::make_shared<Held<F>>(std::move(f))) {}
+
+  Out operator()(In e) const { return function_->call(std::move(e)); }
+
+ private:
+  struct Function {
+    virtual ~Function() = default;
+    virtual Out call(In e) = 0;
+  };
+
+  template <class F> struct Held final : Function {
+    explicit Held(F held) : f(std::move(held)) {}
+    Out call(In e) override { return f(std::move(e)); }
+    F f;
+  };
+
+  std::shared_ptr<Function> function_;
 };
 
 }  // namespace transforms
