@@ -34,7 +34,7 @@ template <class E = Example<>> struct Stack {
   }
 };
 
-// (x - mean) / stddev; one number, or one per channel of x (C, ...).
+// (x - mean) / stddev; one number, or one per channel of x (C, ...). Integers become f32.
 template <class Target = Tensor> class Normalize {
  public:
   Normalize(ArrayRef<double> mean, ArrayRef<double> stddev)
@@ -51,7 +51,9 @@ template <class Target = Tensor> class Normalize {
     Sizes shape;
     shape.push_back(static_cast<std::int64_t>(mean_.size()));
     for (std::int64_t d = 1; d < e.data.dim(); ++d) shape.push_back(1);
-    const Tensor mean = tensor(mean_, e.data.options()), dev = tensor(stddev_, e.data.options());
+    const TensorOptions options =
+        e.data.is_floating_point() ? e.data.options() : e.data.options().dtype(kFloat32);
+    const Tensor mean = tensor(mean_, options), dev = tensor(stddev_, options);
     e.data = (e.data - mean.view(shape)) / dev.view(shape);
     return e;
   }
