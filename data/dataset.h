@@ -20,6 +20,21 @@ template <class Data = Tensor, class Target = Tensor> struct Example {
   Example(Data d, Target t) : data(std::move(d)), target(std::move(t)) {}
 };
 
+namespace detail {
+
+// For a catch block: throws an Error that names the example, what was caught nested in it.
+[[noreturn]] void fail_example(std::size_t index);
+
+template <class F> auto at_example(std::size_t index, const F& f) {
+  try {
+    return f();
+  } catch (...) {
+    fail_example(index);
+  }
+}
+
+}  // namespace detail
+
 namespace transforms {
 
 // Makes one batch of many examples by stacking data and targets along a new first dim.
@@ -113,7 +128,9 @@ template <class Self, class E = Example<>> class Dataset {
   std::vector<E> get_batch(ArrayRef<std::size_t> indices) {
     std::vector<E> out;
     out.reserve(indices.size());
-    for (const std::size_t i : indices) out.push_back(static_cast<Self&>(*this).get(i));
+    for (const std::size_t i : indices) {
+      out.push_back(detail::at_example(i, [&] { return static_cast<Self&>(*this).get(i); }));
+    }
     return out;
   }
 
@@ -138,7 +155,7 @@ template <class Source, class Transform> class MapDataset {
     if constexpr (std::is_same_v<Transform, transforms::Stack<In>> && Stacks<Source>) {
       return source_.stacked(indices);
     } else {
-      return transformed(source_.get_batch(indices));
+      return transformed(source_.get_batch(indices), indices);
     }
   }
 
@@ -155,13 +172,16 @@ template <class Source, class Transform> class MapDataset {
   Source& dataset() { return source_; }
 
  private:
-  auto transformed(std::vector<In> in) {
+  auto transformed(std::vector<In> in, [[maybe_unused]] ArrayRef<std::size_t> indices) {
     if constexpr (kCollates) {
       return transform_.apply_batch(std::move(in));
     } else {
       std::vector<decltype(transform_(std::declval<In>()))> out;
       out.reserve(in.size());
-      for (In& e : in) out.push_back(transform_(std::move(e)));
+      for (std::size_t k = 0; k < in.size(); ++k) {
+        out.push_back(detail::at_example(k < indices.size() ? indices[k] : k,
+                                         [&] { return transform_(std::move(in[k])); }));
+      }
       return out;
     }
   }
@@ -185,12 +205,16 @@ template <class Range> class RangeDataset {
 
   explicit RangeDataset(Range range) : range_(std::move(range)) {}
 
-  ExampleType get(std::size_t i) { return range_[i]; }
+  ExampleType get(std::size_t i) {
+    TAPER_CHECK(i < size(), "index ", i, " lies beyond the ", size(), " examples");
+    return range_[i];
+  }
 
   std::vector<ExampleType> get_batch(ArrayRef<std::size_t> indices) {
     std::vector<ExampleType> out;
     out.reserve(indices.size());
-    for (const std::size_t i : indices) out.push_back(range_[i]);
+    for (const std::size_t i : indices)
+      out.push_back(detail::at_example(i, [&] { return get(i); }));
     return out;
   }
 

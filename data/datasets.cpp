@@ -1,6 +1,7 @@
 // The datasets that Taper knows: rows of tensors, MNIST's kin, and drawn glyphs.
 #include <cmath>
 #include <cstdlib>
+#include <exception>
 
 #include <sys/stat.h>
 
@@ -9,6 +10,24 @@
 #include "taper/autograd/ops/random.h"
 #include "taper/data/dataset.h"
 #include "taper/data/idx.h"
+
+namespace taper::data::detail {
+
+void fail_example(std::size_t index) {
+  const std::string at = str("example ", index, ": ");
+  try {
+    throw;
+  } catch (const Error& e) {
+    const std::string op = e.op().empty() ? "" : e.op() + ": ";
+    std::throw_with_nested(Error(at + op + e.message(), "", e.loc(), e.scope()));
+  } catch (const std::exception& e) {
+    std::throw_with_nested(Error(at + e.what(), "", {}, ""));
+  } catch (...) {
+    std::throw_with_nested(Error(at + "an unknown exception", "", {}, ""));
+  }
+}
+
+}  // namespace taper::data::detail
 
 namespace taper::data::datasets {
 namespace {
