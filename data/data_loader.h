@@ -28,7 +28,7 @@ class DataLoaderOptions {
   // call from several threads at once.
   std::size_t workers() const { return workers_; }
   DataLoaderOptions& workers(std::size_t n) { return workers_ = n, *this; }
-  // Batches made ahead at most; twice the workers unless set.
+  // Batches made ahead at most, and at least one; twice the workers unless set.
   std::size_t max_jobs() const { return max_jobs_.value_or(2 * workers_); }
   DataLoaderOptions& max_jobs(std::optional<std::size_t> n) { return max_jobs_ = n, *this; }
   bool drop_last() const { return drop_last_; }
@@ -47,12 +47,17 @@ struct LoaderPosition {
 };
 
 // Makes the batches of one epoch, in order, on worker threads; type-erased per batch type.
-// An exception in a worker comes out of next() for its own batch, after the batches before it.
+// An exception in a worker comes out of next() for its own batch, after the batches before it; who
+// catches it may go on with the batch behind it.
 template <class Batch, class Make> class Prefetcher {
  public:
   Prefetcher(
       std::size_t first, std::size_t count, std::size_t workers, std::size_t ahead, Make make)
-      : next_job_(first), next_out_(first), count_(count), ahead_(ahead), make_(std::move(make)) {
+      : next_job_(first),
+        next_out_(first),
+        count_(count),
+        ahead_(ahead > 0 ? ahead : 1),  // with none, nobody would ever begin
+        make_(std::move(make)) {
     for (std::size_t i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
   }
 
@@ -178,7 +183,10 @@ template <class D> class DataLoader {
   Iterator end() { return Iterator(nullptr); }
 
   // The next batch to come. After the last of an epoch: the next epoch's first.
-  LoaderPosition position() const { return position_; }
+  LoaderPosition position() const {
+    const bool at_end = position_.batch != 0 && position_.batch == size();
+    return at_end ? LoaderPosition{position_.epoch + 1, 0} : position_;
+  }
 
   void set_position(LoaderPosition position) {
     TAPER_CHECK(position.batch < size() || size() == 0, "DataLoader: position ", position.batch,
@@ -212,9 +220,8 @@ template <class D> class DataLoader {
       position_ = {position_.epoch + 1, 0};
       return std::nullopt;
     }
-    std::optional<BatchType> batch(current_->next());
-    ++position_.batch;
-    return batch;
+    ++position_.batch;  // also past a batch that fails: it is not made again
+    return std::optional<BatchType>(current_->next());
   }
 
   BatchType make(std::size_t batch) {
