@@ -2,26 +2,23 @@
 #include "taper/data/safetensors.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <set>
 #include <vector>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "taper/autograd/ops/create.h"
+#include "taper/data/file.h"
 
 namespace taper::data {
 namespace {
 
 constexpr std::uint64_t kLargestHeader = 100'000'000;
-constexpr std::size_t kLongestName = 65'536;
-constexpr std::size_t kMostTensors = 1'000'000;
+constexpr std::size_t kLongestName = 1024;
+constexpr std::uint64_t kLongestText = 65'536;  // or an eighth of the file
+constexpr std::size_t kMostTensors = 16'384;    // finding a name among n takes n steps
+constexpr std::size_t kMostMetadata = 10'000;
 
 struct Name {
   const char* text;
@@ -63,6 +60,46 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
+// A text of the file as a message may show it.
+std::string shown(const std::string& text) {
+  std::string out = "'" + text.substr(0, 80) + (text.size() > 80 ? "...'" : "'");
+  for (char& c : out) c = static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  return out;
+}
+
+// Stricter than the reference, which takes any text: names become keys, lines and paths of others.
+void check_name(const std::string& name, const std::string& path) {
+  TAPER_CHECK(!name.empty(), path, ": a tensor has no name");
+  TAPER_CHECK(name.size() <= kLongestName, path, ": the name ", shown(name), " is longer than ",
+              kLongestName, " bytes");
+  for (const char c : name) {
+    TAPER_CHECK(static_cast<unsigned char>(c) >= ' ', path, ": the name ", shown(name),
+                " holds a control character");
+  }
+  TAPER_CHECK(("/" + name + "/").find("/../") == std::string::npos, path, ": the name ",
+              shown(name), " leads out of its folder");
+}
+
+// What the JSON parser is more lenient about, and what it would hold several times over.
+void check_text(const std::string& text, std::uint64_t file_size, const std::string& path) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  TAPER_CHECK(text.empty() || (first != std::string::npos && text[first] == '{'), path,
+              ": the header does not begin with '{'");
+  const std::size_t nul = text.find('\0');
+  TAPER_CHECK(nul == std::string::npos, path, ": the header is no JSON: error at byte ", nul);
+  const std::uint64_t longest = std::max(kLongestText, file_size / 8);
+  std::size_t run = 0;  // since the last quote
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    run = text[i] == '"' ? 0 : run + 1;
+    if (text[i] == '\\') {  // and what it escapes
+      ++i;
+      ++run;
+    }
+    TAPER_CHECK(run <= longest, path, ": a text or gap in the header is longer than ", longest,
+                " bytes");
+  }
+}
+
 // Takes the header apart while it is parsed: nothing of it is built as a tree, so that nesting and
 // size cost nothing, and each key is seen, duplicates too.
 class Header final : public nlohmann::json_sax<nlohmann::json> {
@@ -97,16 +134,17 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
 
   bool string(std::string& s) override {
     if (place_ == Place::kMetadata) {
-      metadata[key_] = s;
+      metadata[key_] = std::move(s);
+      TAPER_CHECK(metadata.size() <= kMostMetadata, path_, " has more than ", kMostMetadata,
+                  " metadata");
       return true;
     }
-    if (place_ != Place::kTensor || key_ != "dtype")
-      return refuse("the text '" + s.substr(0, 40) + "'");
+    if (place_ != Place::kTensor || key_ != "dtype") return refuse("the text " + shown(s));
     for (const Name& n : kNames) {
       if (s == n.text) entry_.dtype = &n;
     }
     TAPER_CHECK(entry_.dtype != nullptr, path_, ": tensor '", entry_.name,
-                "' has the unknown dtype '", s.substr(0, 40), "'");
+                "' has the unknown dtype ", shown(s));
     return true;
   }
 
@@ -119,12 +157,14 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool key(std::string& k) override {
-    TAPER_CHECK(k.size() <= kLongestName, path_, ": a name has ", k.size(), " bytes");
+    if (place_ == Place::kTop) check_name(k, path_);
+    TAPER_CHECK(k.size() <= kLongestName, path_, ": the key ", shown(k), " is longer than ",
+                kLongestName, " bytes");
     key_ = k;
     const bool fresh = place_ == Place::kTop        ? names_.insert(k).second
                        : place_ == Place::kMetadata ? metadata.count(k) == 0
                                                     : keys_.insert(k).second;
-    TAPER_CHECK(fresh, path_, ": '", k.substr(0, 80), "' appears twice");
+    TAPER_CHECK(fresh, path_, ": ", shown(k), " appears twice");
     return true;
   }
 
@@ -172,8 +212,8 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool refuse(const std::string& what) {
-    fail(str(path_, ": ", what, " is not expected in the header",
-             place_ == Place::kStart ? "" : ", at '" + key_.substr(0, 80) + "'"));
+    fail(str(path_, ": ", what, " is not expected in the header, at ", shown(key_),
+             entry_.name.empty() ? "" : " of tensor " + shown(entry_.name)));
   }
 
   const std::string& path_;
@@ -194,10 +234,14 @@ void check_entries(std::vector<Entry>& entries, std::uint64_t data_bytes, const 
     TAPER_CHECK(e.begin == at && e.end >= e.begin, path, ": tensor '", e.name, "' lies at bytes ",
                 e.begin, " to ", e.end, ", the one before it ends at ", at);
     std::uint64_t bits = static_cast<std::uint64_t>(e.dtype->bits);
+    bool empty = false;
     for (const std::int64_t s : e.shape) {
-      TAPER_CHECK(!__builtin_mul_overflow(bits, static_cast<std::uint64_t>(s), &bits), path,
-                  ": the size of tensor '", e.name, "', ", IntArrayRef(e.shape), ", overflows");
+      empty = empty || s == 0;
+      const auto n = static_cast<std::uint64_t>(s == 0 ? 1 : s);  // strides must fit even so
+      TAPER_CHECK(!__builtin_mul_overflow(bits, n, &bits), path, ": the size of tensor '", e.name,
+                  "', ", IntArrayRef(e.shape), ", overflows");
     }
+    if (empty) bits = 0;
     TAPER_CHECK(bits % 8 == 0, path, ": tensor '", e.name, "' does not fill whole bytes");
     TAPER_CHECK(e.end - e.begin == bits / 8, path, ": tensor '", e.name, "' of shape ",
                 IntArrayRef(e.shape), " needs ", bits / 8, " bytes, the header gives it ",
@@ -221,48 +265,8 @@ class Mapping final : public MemoryOwner {
   std::size_t bytes_;
 };
 
-class File {
- public:
-  explicit File(const std::string& path)
-      : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    TAPER_CHECK(fd_ >= 0, "cannot open ", path, ": ", std::strerror(errno));
-    struct stat s {};
-    const bool known = fstat(fd_, &s) == 0 && S_ISREG(s.st_mode);
-    if (!known) close(fd_);
-    TAPER_CHECK(known, path, " is not a plain file");
-    size = static_cast<std::uint64_t>(s.st_size);
-  }
-
-  ~File() { close(fd_); }
-
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  void read_at(std::uint64_t offset, void* out, std::size_t bytes, const std::string& path) const {
-    std::size_t done = 0;
-    while (done < bytes) {
-      const ssize_t n = pread(fd_, static_cast<char*>(out) + done, bytes - done,
-                              static_cast<off_t>(offset + done));
-      TAPER_CHECK(n > 0, "cannot read ", path,
-                  n == 0 ? ": it became shorter" : std::strerror(errno));
-      done += static_cast<std::size_t>(n);
-    }
-  }
-
-  // Reference counted through the storage that holds it.
-  void* map(const std::string& path) const {
-    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd_, 0);
-    TAPER_CHECK(p != MAP_FAILED, "cannot map ", path, ": ", std::strerror(errno));
-    return p;
-  }
-
-  std::uint64_t size = 0;
-
- private:
-  int fd_;
-};
-
 Tensor tensor_of(const Entry& e,
+                 const File& file,
                  const Ref<Storage>& mapped,
                  std::uint64_t data_start,
                  const std::string& path) {
@@ -278,7 +282,7 @@ Tensor tensor_of(const Entry& e,
     return make_tensor(mapped, layout, dtype);
   }
   Tensor copy = empty(e.shape, dtype);
-  std::memcpy(copy.data_ptr(), static_cast<const char*>(mapped->data()) + at, copy.nbytes());
+  file.read_at(at, copy.data_ptr(), copy.nbytes());  // pages of a file that shrank would be fatal
   return copy;
 }
 
@@ -287,29 +291,30 @@ Tensor tensor_of(const Entry& e,
 SafeTensors read_safetensors(const std::string& path, Loc loc) {
   const Call call(loc);
   const File file(path);
-  TAPER_CHECK(file.size >= 8, path, " has ", file.size, " bytes; a header begins with 8");
+  TAPER_CHECK(file.size() >= 8, path, " has ", file.size(), " bytes; a header begins with 8");
   unsigned char length[8];
-  file.read_at(0, length, 8, path);
+  file.read_at(0, length, 8);
   std::uint64_t n = 0;
   for (int i = 7; i >= 0; --i) n = n << 8 | length[i];
   TAPER_CHECK(n <= kLargestHeader, path, ": the header claims ", n, " bytes; at most ",
               kLargestHeader, " are allowed");
-  TAPER_CHECK(n <= file.size - 8, path, ": the header claims ", n, " bytes, the file has ",
-              file.size);
+  TAPER_CHECK(n <= file.size() - 8, path, ": the header claims ", n, " bytes, the file has ",
+              file.size());
   std::string text(n, '\0');
-  file.read_at(8, text.data(), n, path);
+  file.read_at(8, text.data(), n);
+  check_text(text, file.size(), path);
   Header header(path);
   nlohmann::json::sax_parse(text, &header);
-  check_entries(header.entries, file.size - 8 - n, path);
+  check_entries(header.entries, file.size() - 8 - n, path);
   SafeTensors out;
   out.metadata = std::move(header.metadata);
   Ref<Storage> mapped;
-  if (file.size > 8 + n) {
-    void* data = file.map(path);
-    mapped = Storage::borrow(data, file.size, kCPU, new Mapping(data, file.size));
+  if (file.size() > 8 + n) {
+    void* data = file.map();
+    mapped = Storage::borrow(data, file.size(), kCPU, new Mapping(data, file.size()));
   }
   for (const Entry& e : header.entries) {
-    out.tensors.insert(e.name, tensor_of(e, mapped, 8 + n, path));
+    out.tensors.insert(e.name, tensor_of(e, file, mapped, 8 + n, path));
   }
   return out;
 }
@@ -323,41 +328,13 @@ const Name& name_of(DType dtype) {
   fail(str("safetensors has no name for ", dtype));
 }
 
-class Writer {
- public:
-  explicit Writer(const std::string& target)
-      : target_(target), path_(target + ".part"), file_(std::fopen(path_.c_str(), "wb")) {
-    TAPER_CHECK(file_ != nullptr, "cannot write ", path_, ": ", std::strerror(errno));
+std::string json_of(const nlohmann::json& value) {
+  try {
+    return value.dump();
+  } catch (const nlohmann::json::exception&) {
+    fail("write_safetensors: a name or metadata is not UTF-8");
   }
-
-  ~Writer() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
-    std::remove(path_.c_str());
-  }
-
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-
-  void write(const void* data, std::size_t bytes) {
-    TAPER_CHECK(bytes == 0 || std::fwrite(data, 1, bytes, file_) == bytes, "cannot write ", path_,
-                ": ", std::strerror(errno));
-  }
-
-  // The bytes are on the disk before the name points to them.
-  void finish() {
-    TAPER_CHECK(std::fflush(file_) == 0 && fsync(fileno(file_)) == 0, "cannot write ", path_, ": ",
-                std::strerror(errno));
-    std::fclose(file_);
-    file_ = nullptr;
-    TAPER_CHECK(std::rename(path_.c_str(), target_.c_str()) == 0, "cannot rename ", path_, " to ",
-                target_, ": ", std::strerror(errno));
-  }
-
- private:
-  std::string target_, path_;
-  std::FILE* file_;
-};
+}
 
 }  // namespace
 
@@ -368,34 +345,39 @@ void write_safetensors(const OrderedDict<std::string, Tensor>& tensors,
   const Call call(loc);
   std::vector<const OrderedDict<std::string, Tensor>::Item*> order;
   for (const auto& item : tensors) {
+    check_name(item.key(), path);
     TAPER_CHECK(item.value().defined(), "write_safetensors: '", item.key(), "' is undefined");
     TAPER_CHECK(item.key() != "__metadata__",
                 "write_safetensors: '__metadata__' is a reserved name");
     order.push_back(&item);
   }
+  TAPER_CHECK(order.size() <= kMostTensors && metadata.size() <= kMostMetadata,
+              "write_safetensors: at most ", kMostTensors, " tensors and ", kMostMetadata,
+              " metadata are allowed, got ", order.size(), " and ", metadata.size());
   // Large elements first, so that each tensor starts at a multiple of its element's size.
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     const auto x = a->value().element_size(), y = b->value().element_size();
     return x != y ? x > y : a->key() < b->key();
   });
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::string text = "{";
+  if (!metadata.empty()) text += "\"__metadata__\":" + json_of(metadata);
   std::uint64_t at = 0;
   for (const auto* item : order) {
     const Tensor& t = item->value();
     const std::uint64_t end = at + t.nbytes();
-    header[item->key()] = {{"dtype", name_of(t.dtype()).text},
-                           {"shape", t.sizes().vec()},
-                           {"data_offsets", {at, end}}};
+    text += str(text.size() > 1 ? "," : "", json_of(item->key()), ":{\"dtype\":\"",
+                name_of(t.dtype()).text, "\",\"shape\":", json_of(t.sizes().vec()),
+                ",\"data_offsets\":[", at, ",", end, "]}");
     at = end;
   }
-  std::string text = header.dump();
+  text += '}';
   text.append((8 - text.size() % 8) % 8, ' ');
   TAPER_CHECK(text.size() <= kLargestHeader, "write_safetensors: the header has ", text.size(),
               " bytes; at most ", kLargestHeader, " are allowed");
+  check_text(text, 8 + text.size() + at, path);
   unsigned char length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(text.size() >> (8 * i));
-  Writer writer(path);
+  Replacement writer(path);
   writer.write(length, 8);
   writer.write(text.data(), text.size());
   for (const auto* item : order) {
