@@ -255,7 +255,8 @@ class TensorDataset : public data::Dataset<TensorDataset> {
 };
 
 // 28 x 28 images of ten classes, as data (1, 28, 28) in [0, 1] and a 0-dim i64 target, from the
-// four IDX files (plain or .gz) in a folder.
+// four IDX files (plain or .gz) in a folder. Files that do not fit together, and labels that are no
+// digit, throw Error naming the file.
 class MNIST : public data::Dataset<MNIST> {
  public:
   enum class Mode { kTrain, kTest };

@@ -49,8 +49,8 @@ Example<> rows(const Tensor& data, const Tensor& targets, ArrayRef<std::size_t> 
   return {data.index_select(0, index), targets.index_select(0, index)};
 }
 
-Tensor read_either(const std::string& path) {
-  return read_idx(exists(path) || !exists(path + ".gz") ? path : path + ".gz");
+std::string plain_or_gzipped(const std::string& path) {
+  return exists(path) || !exists(path + ".gz") ? path : path + ".gz";
 }
 
 }  // namespace
@@ -69,13 +69,19 @@ Example<> TensorDataset::stacked(ArrayRef<std::size_t> indices) const {
 MNIST::MNIST(const std::string& root, Mode mode, Loc loc) : mode_(mode) {
   const Call call(loc);
   const std::string prefix = root + (mode == Mode::kTrain ? "/train-" : "/t10k-");
-  const Tensor images = read_either(prefix + "images-idx3-ubyte");
-  const Tensor labels = read_either(prefix + "labels-idx1-ubyte");
-  TAPER_CHECK(images.dtype() == kUInt8 && images.dim() == 3, "MNIST: ", prefix, "images hold ",
+  const std::string images_file = plain_or_gzipped(prefix + "images-idx3-ubyte");
+  const std::string labels_file = plain_or_gzipped(prefix + "labels-idx1-ubyte");
+  const Tensor images = read_idx(images_file), labels = read_idx(labels_file);
+  TAPER_CHECK(images.dtype() == kUInt8 && images.dim() == 3, "MNIST: ", images_file, " holds ",
               images.dtype(), " ", images.sizes(), "; expected u8 (N, H, W)");
   TAPER_CHECK(labels.dtype() == kUInt8 && labels.dim() == 1 && labels.size(0) == images.size(0),
-              "MNIST: ", prefix, "labels have shape ", labels.sizes(), " for ", images.size(0),
-              " images");
+              "MNIST: ", labels_file, " holds ", labels.dtype(), " ", labels.sizes(), " for ",
+              images.size(0), " images");
+  const auto* label = labels.data_ptr<std::uint8_t>();
+  for (std::int64_t i = 0; i < labels.size(0); ++i) {
+    TAPER_CHECK(label[i] < 10, "MNIST: ", labels_file, " holds the label ", label[i], " at ", i,
+                "; there are ten classes, 0 to 9");
+  }
   images_ = images.to(kFloat32).div_(255).unsqueeze(1);
   targets_ = labels.to(kInt64);
 }
