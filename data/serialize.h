@@ -19,6 +19,16 @@ concept PointsToState = requires(const T& x) {
   {x->state_dict()};
 };
 
+// What does not fit is said with the name of the file.
+template <class T> void load_state(T& x, const std::string& path) {
+  const SafeTensors read = read_safetensors(path);
+  try {
+    x.load_state_dict(read.tensors);
+  } catch (const Error& e) {
+    throw Error(path + ": " + e.message(), e.op(), e.loc(), e.scope());
+  }
+}
+
 }  // namespace data
 
 // One tensor, under the name "tensor"; several, under "0", "1", ...; named ones as they are.
@@ -47,13 +57,13 @@ void save(const T& x, const std::string& path, Loc loc = Loc::current()) {
 // Copies the values into the parameters that are there; see Module::load_state_dict.
 template <data::HasState T> void load(T& x, const std::string& path, Loc loc = Loc::current()) {
   const Call call(loc);
-  x.load_state_dict(data::read_safetensors(path).tensors);
+  data::load_state(x, path);
 }
 
 template <data::PointsToState T>
 void load(T& x, const std::string& path, Loc loc = Loc::current()) {
   const Call call(loc);
-  x->load_state_dict(data::read_safetensors(path).tensors);
+  data::load_state(*x, path);
 }
 
 }  // namespace taper
