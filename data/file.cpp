@@ -1,6 +1,7 @@
 // Reads, maps and replaces whole files.
 #include "taper/data/file.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -45,8 +46,18 @@ void* File::map() const {
   return p;
 }
 
+namespace {
+
+// A name of its own for each writer: ranks and threads may save to one target.
+std::string part_of(const std::string& target) {
+  static std::atomic<unsigned> count{0};
+  return str(target, ".", getpid(), ".", count++, ".part");
+}
+
+}  // namespace
+
 Replacement::Replacement(const std::string& target)
-    : target_(target), path_(target + ".part"), file_(std::fopen(path_.c_str(), "wb")) {
+    : target_(target), path_(part_of(target)), file_(std::fopen(path_.c_str(), "wbx")) {
   TAPER_CHECK(file_ != nullptr, "cannot write ", path_, ": ", std::strerror(errno));
 }
 

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <random>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -210,6 +211,24 @@ TEST(SafeTensors, OverwritingLeavesReadersTheOldFile) {
   expect_same(read_safetensors(path).tensors, fresh);
   write_safetensors(read.tensors, path);  // and from the mapping of the same name
   expect_same(read_safetensors(path).tensors, old);
+  EXPECT_EQ(folder.files(), 1U);
+}
+
+// Ranks that all save to one name: the last one's file stays, whole.
+TEST(SafeTensors, TwoWritersOfOneFile) {
+  const Folder folder;
+  const std::string path = folder / "x.safetensors";
+  std::vector<std::thread> writers;
+  for (int w = 1; w <= 2; ++w) {
+    writers.emplace_back([&path, w] {
+      Named mine;
+      mine.insert("a", full({1000 * w}, w, kInt32));
+      for (int i = 0; i < 50; ++i) EXPECT_NO_THROW(write_safetensors(mine, path));
+    });
+  }
+  for (std::thread& t : writers) t.join();
+  const Tensor a = read_safetensors(path).tensors["a"];
+  EXPECT_EQ(a.select(0, 0).item().to_int() * 1000, a.numel());
   EXPECT_EQ(folder.files(), 1U);
 }
 
