@@ -1,18 +1,12 @@
 // DataLoader: batches of a dataset in a sampler's order, made ahead by worker threads.
 #pragma once
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
-#include "taper/autograd/grad_mode.h"
 #include "taper/data/dataset.h"
+#include "taper/data/prefetch.h"
 #include "taper/data/sampler.h"
 
 namespace taper::data {
@@ -46,82 +40,7 @@ struct LoaderPosition {
   std::uint64_t batch = 0;  // within the epoch
 };
 
-// Makes the batches of one epoch, in order, on worker threads; type-erased per batch type.
-// An exception in a worker comes out of next() for its own batch, after the batches before it; who
-// catches it may go on with the batch behind it.
-template <class Batch, class Make> class Prefetcher {
- public:
-  Prefetcher(
-      std::size_t first, std::size_t count, std::size_t workers, std::size_t ahead, Make make)
-      : next_job_(first),
-        next_out_(first),
-        count_(count),
-        ahead_(ahead > 0 ? ahead : 1),  // with none, nobody would ever begin
-        make_(std::move(make)) {
-    for (std::size_t i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
-  }
-
-  ~Prefetcher() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& t : threads_) t.join();
-  }
-
-  Prefetcher(const Prefetcher&) = delete;
-  Prefetcher& operator=(const Prefetcher&) = delete;
-
-  Batch next() {
-    if (threads_.empty()) return make_(next_out_++);
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_.count(next_out_) != 0; });
-    auto node = done_.extract(next_out_++);
-    lock.unlock();
-    changed_.notify_all();
-    if (node.mapped().error) std::rethrow_exception(node.mapped().error);
-    return std::move(*node.mapped().batch);
-  }
-
- private:
-  struct Result {
-    std::optional<Batch> batch;
-    std::exception_ptr error;
-  };
-
-  void work() {
-    const NoGradGuard examples_have_no_history;
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(
-          lock, [this] { return stop_ || next_job_ >= count_ || next_job_ < next_out_ + ahead_; });
-      if (stop_ || next_job_ >= count_) return;
-      const std::size_t job = next_job_++;
-      lock.unlock();
-      Result result;
-      try {
-        result.batch = make_(job);
-      } catch (...) {
-        result.error = std::current_exception();
-      }
-      lock.lock();
-      done_.emplace(job, std::move(result));
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::size_t, Result> done_;
-  std::size_t next_job_, next_out_;
-  const std::size_t count_, ahead_;
-  Make make_;
-  bool stop_ = false;
-  std::vector<std::thread> threads_;
-};
-
-template <class D> class DataLoader {
+template <class D> class DataLoader final : private Prefetcher::Source {
  public:
   using BatchType = decltype(std::declval<D&>().get_batch(ArrayRef<std::size_t>()));
 
@@ -199,18 +118,21 @@ template <class D> class DataLoader {
   const DataLoaderOptions& options() const { return options_; }
 
  private:
-  struct Make {
-    DataLoader* loader;
-    BatchType operator()(std::size_t batch) const { return loader->make(batch); }
-  };
+  Prefetcher::Result make(std::size_t batch) override {
+    const std::size_t begin = batch * options_.batch_size();
+    const std::size_t left = order_.size() - begin;
+    const std::size_t n = left < options_.batch_size() ? left : options_.batch_size();
+    return std::make_shared<BatchType>(
+        dataset_.get_batch(ArrayRef<std::size_t>(order_.data() + begin, n)));
+  }
 
   void start() {
     current_.reset();
     if (!placed_ && position_.batch != 0) position_ = {position_.epoch + 1, 0};
     placed_ = false;
     order_ = sampler_->order(position_.epoch);
-    current_ = std::make_unique<Prefetcher<BatchType, Make>>(
-        position_.batch, size(), options_.workers(), options_.max_jobs(), Make{this});
+    current_ = std::make_unique<Prefetcher>(position_.batch, size(), options_.workers(),
+                                            options_.max_jobs(), *this);
   }
 
   std::optional<BatchType> next() {
@@ -221,14 +143,7 @@ template <class D> class DataLoader {
       return std::nullopt;
     }
     ++position_.batch;  // also past a batch that fails: it is not made again
-    return std::optional<BatchType>(current_->next());
-  }
-
-  BatchType make(std::size_t batch) {
-    const std::size_t begin = batch * options_.batch_size();
-    const std::size_t left = order_.size() - begin;
-    const std::size_t n = left < options_.batch_size() ? left : options_.batch_size();
-    return dataset_.get_batch(ArrayRef<std::size_t>(order_.data() + begin, n));
+    return std::move(*static_cast<BatchType*>(current_->next().get()));
   }
 
   D dataset_;
@@ -237,7 +152,7 @@ template <class D> class DataLoader {
   LoaderPosition position_;
   bool placed_ = false;  // set_position() was called and no epoch begun since
   std::vector<std::size_t> order_;
-  std::unique_ptr<Prefetcher<BatchType, Make>> current_;
+  std::unique_ptr<Prefetcher> current_;
 };
 
 namespace detail {
