@@ -115,7 +115,7 @@ void Tensor::set_data(const Tensor& other, Loc loc) const {
 
 unsigned Tensor::add_hook(Hook* hook, Loc loc) const {
   std::unique_ptr<Hook> owned(hook);
-  const Call call(loc);
+  const Call call(loc, "register_hook");
   return hooks_of(gradient_edge(*this)).add(std::move(owned));
 }
 

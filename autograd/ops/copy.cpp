@@ -80,7 +80,8 @@ const Tensor& Tensor::fill_(Scalar value, Loc loc) const {
 }
 
 const Tensor& Tensor::zero_(Loc loc) const {
-  return fill_(0, loc);
+  const Call call(loc);
+  return fill_(0);
 }
 
 Tensor cat(const TensorList& tensors, std::int64_t dim) {

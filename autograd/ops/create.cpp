@@ -154,11 +154,13 @@ Tensor empty_like(const TensorArg& t, TensorOptions options) {
 }
 
 Tensor zeros_like(const TensorArg& t, TensorOptions options) {
-  return full_like(TensorArg(*t, t.loc), 0, options);
+  const Call call(t.loc);
+  return full_like(*t, 0, options);
 }
 
 Tensor ones_like(const TensorArg& t, TensorOptions options) {
-  return full_like(TensorArg(*t, t.loc), 1, options);
+  const Call call(t.loc);
+  return full_like(*t, 1, options);
 }
 
 Tensor full_like(const TensorArg& t, Scalar value, TensorOptions options) {

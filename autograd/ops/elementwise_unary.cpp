@@ -373,11 +373,13 @@ Tensor clamp(const TensorArg& x, std::optional<Scalar> min, std::optional<Scalar
 }
 
 Tensor clamp_min(const TensorArg& x, Scalar min) {
-  return clamp(TensorArg(*x, x.loc), min, std::nullopt);
+  const Call call(x.loc);
+  return clamp(*x, min, std::nullopt);
 }
 
 Tensor clamp_max(const TensorArg& x, Scalar max) {
-  return clamp(TensorArg(*x, x.loc), std::nullopt, max);
+  const Call call(x.loc);
+  return clamp(*x, std::nullopt, max);
 }
 
 Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max, Loc loc) const {

@@ -7,11 +7,17 @@
 namespace taper {
 namespace {
 
+// Checks outside of an op name it themselves: "cat: ..." for cat, "scatter: ..." for scatter_.
+bool names(const std::string& op, const std::string& message) {
+  const std::string stem = op.back() == '_' ? op.substr(0, op.size() - 1) : op;
+  return message.rfind(stem + ":", 0) == 0 || message.rfind(stem + "_:", 0) == 0;
+}
+
 std::string full_text(const std::string& message,
                       const std::string& op,
                       const SourceLoc& loc,
                       const std::string& scope) {
-  std::string text = op.empty() ? message : op + ": " + message;
+  std::string text = op.empty() || names(op, message) ? message : op + ": " + message;
   if (loc.known()) text += "\n  at " + to_string(loc);
   if (!scope.empty()) text += ", scope " + scope;
   return text;
@@ -44,9 +50,22 @@ void append(std::string& out, IntArrayRef sizes) {
   out += ')';
 }
 
+namespace {
+
+// "mul", "add_", or "mse_loss: sub" where one function calls another.
+std::string op_of(const CallSite& site) {
+  std::string name = site.function == nullptr ? "" : site.function;
+  if (site.op == nullptr) return name;
+  const std::string op = site.op;
+  if (name.empty() || name == op) return op;
+  return name == op + "_" ? name : name + ": " + op;
+}
+
+}  // namespace
+
 void fail(std::string message) {
   const CallSite& site = call_site;
-  throw Error(std::move(message), site.active && site.op != nullptr ? site.op : "",
+  throw Error(std::move(message), site.active ? op_of(site) : "",
               site.active ? site.loc : SourceLoc{}, scope_name(site.scope));
 }
 

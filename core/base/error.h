@@ -18,6 +18,7 @@ class Error : public std::runtime_error {
 
   const std::string& message() const { return message_; }  // without op, line and scope
 
+  // The called function, and the op inside it that failed: "mul", "mse_loss: sub".
   const std::string& op() const { return op_; }
 
   const SourceLoc& loc() const { return loc_; }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace taper {
 
@@ -35,17 +36,21 @@ struct CallSite {
   const char* op = nullptr;  // the op that is running, for error messages
   std::uint32_t scope = 0;   // module scope, see scope_name
   bool active = false;
+  const char* function = nullptr;  // the public function that was called, where its name says much
 };
 
 extern thread_local constinit CallSite call_site __attribute__((tls_model("initial-exec")));
 
-// Marks a public call. The outermost one on a thread sets the line; inner ones inherit it.
+// Marks a public call, by default that of the function it stands in. The outermost one on a thread
+// sets line and name; inner ones inherit them.
 class Call {
  public:
-  explicit Call(const SourceLoc& loc) : owner_(!call_site.active) {
+  explicit Call(const SourceLoc& loc, const char* function = __builtin_FUNCTION())
+      : owner_(!call_site.active) {
     if (owner_) {
       call_site.loc = loc;
       call_site.active = true;
+      call_site.function = names_an_op(function) ? function : nullptr;
     }
   }
 
@@ -57,6 +62,12 @@ class Call {
   Call& operator=(const Call&) = delete;
 
  private:
+  // Constructors, operator+ and a module's forward say less than the op that they run.
+  static constexpr bool names_an_op(std::string_view function) {
+    return function[0] >= 'a' && function[0] <= 'z' && function != "forward" &&
+           function.substr(0, 8) != "operator";
+  }
+
   bool owner_;
 };
 
