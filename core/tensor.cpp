@@ -54,12 +54,17 @@ Tensor wrapped_number(const Scalar& value) {
   return out;
 }
 
+void Tensor::fail_dim(std::int64_t dim, const char* function, Loc loc) const {
+  const Call call(loc, function);
+  taper::fail_dim(dim, sizes());
+}
+
 void Tensor::fail_undefined() {
   fail("the tensor is undefined (a default-constructed handle, or a gradient that was never made)");
 }
 
 void Tensor::check_dtype_is(DType wanted, Loc loc) const {
-  const Call call(loc);
+  const Call call(loc, "data_ptr");
   TAPER_CHECK(dtype() == wanted, "data_ptr: the tensor holds ", dtype(), ", not ", wanted,
               "; convert with to(dtype) first");
 }

@@ -62,10 +62,12 @@ class Tensor {
 
   std::int64_t dim() const { return layout().ndim; }
 
-  std::int64_t size(std::int64_t dim) const { return layout().sizes[wrap_dim(dim, layout().ndim)]; }
+  std::int64_t size(std::int64_t dim, Loc loc = Loc::current()) const {
+    return layout().sizes[dim_at(dim, "size", loc)];
+  }
 
-  std::int64_t stride(std::int64_t dim) const {
-    return layout().strides[wrap_dim(dim, layout().ndim)];
+  std::int64_t stride(std::int64_t dim, Loc loc = Loc::current()) const {
+    return layout().strides[dim_at(dim, "stride", loc)];
   }
 
   IntArrayRef sizes() const { return layout().shape(); }
@@ -492,6 +494,14 @@ class Tensor {
   }
 
  private:
+  int dim_at(std::int64_t dim, const char* function, Loc loc) const {
+    const std::int64_t n = layout().ndim;
+    if (dim < -n || dim >= n) [[unlikely]]
+      fail_dim(dim, function, loc);
+    return static_cast<int>(dim < 0 ? dim + n : dim);
+  }
+
+  [[noreturn]] void fail_dim(std::int64_t dim, const char* function, Loc loc) const;
   [[noreturn]] static void fail_undefined();
   void check_dtype_is(DType wanted, Loc loc) const;
   unsigned add_hook(Hook* hook /* taken */, Loc loc) const;

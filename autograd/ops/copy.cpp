@@ -108,7 +108,7 @@ Tensor stack(const TensorList& tensors, std::int64_t dim) {
                 tensors[0].sizes(), " and ", t.sizes(), "; they must be equal");
     raised.push_back(t.unsqueeze(dim));
   }
-  return cat(raised, wrap_dim(dim, static_cast<int>(tensors[0].dim()) + 1));
+  return cat(raised, dim < 0 ? dim + raised[0].dim() : dim);
 }
 
 Tensor repeat(const TensorArg& x, IntArrayRef repeats) {
@@ -143,7 +143,7 @@ Tensor flip(const TensorArg& x, IntArrayRef dims) {
   Sizes wrapped;
   unsigned seen = 0;
   for (const std::int64_t d : dims) {
-    const int w = wrap_dim(d, static_cast<int>(x->dim()));
+    const int w = wrap_dim(d, x->sizes());
     TAPER_CHECK((seen >> w & 1U) == 0, "flip: dim ", d, " appears twice in ", dims);
     seen |= 1U << w;
     if (x->dim() > 0) wrapped.push_back(w);

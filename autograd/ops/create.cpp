@@ -102,6 +102,7 @@ std::int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar&
   const double span = (end.to_double() - start.to_double()) / s;
   TAPER_CHECK(std::isfinite(span) && span >= 0, "arange: ", end, " does not lie from ", start,
               " in the direction of step ", step);
+  TAPER_CHECK(span < 0x1p62, "arange: ", span, " numbers are more than 64 bits can count");
   return static_cast<std::int64_t>(std::ceil(span));
 }
 
@@ -227,7 +228,10 @@ Tensor from_blob(void* data,
   Layout layout = contiguous_layout(sizes);
   TAPER_CHECK(sizes.size() == strides.size(), "from_blob: ", sizes, " has ", sizes.size(),
               " dims but ", strides, " has ", strides.size());
-  for (std::size_t d = 0; d < sizes.size(); ++d) layout.strides[d] = strides[d];
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    TAPER_CHECK(strides[d] >= 0, "from_blob: strides must not be negative, got ", strides);
+    layout.strides[d] = strides[d];
+  }
   TAPER_CHECK(data != nullptr || layout.numel() == 0, "from_blob: the address is null");
   const auto bytes = static_cast<std::size_t>(extent(layout).end * element_size(options.dtype()));
   auto* keeper = owner == nullptr ? nullptr : new SharedOwner(std::move(owner));

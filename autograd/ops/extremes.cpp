@@ -54,8 +54,8 @@ Layout with_dim(const Layout& layout, std::int64_t dim, bool has_it) {
 
 void ExtremeAlong::forward(Frame& f) {
   const Tensor& x = f.in(0);
-  const Dims dims = reduced_dims(dim_, keepdim_, static_cast<int>(x.dim()));
-  dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
+  const Dims dims = reduced_dims(dim_, keepdim_, x.sizes());
+  dim_ = wrap_dim(dim_, x.sizes());
   check_not_empty(x.sizes(), dims);
   for (const std::int64_t s : x.sizes()) sizes_.push_back(s);
   const Sizes sizes = reduced_sizes(sizes_, dims);
@@ -85,15 +85,14 @@ Grads ExtremeAlong::backward(const Reverse& r) const {
 
 void ArgExtreme::forward(Frame& f) {
   const Tensor& x = f.in(0);
-  const auto ndim = static_cast<int>(x.dim());
   if (dim_) {
-    const Dims dims = reduced_dims(*dim_, keepdim_, ndim);
+    const Dims dims = reduced_dims(*dim_, keepdim_, x.sizes());
     check_not_empty(x.sizes(), dims);
     find_extreme(f, which_, f.out(reduced_sizes(x.sizes(), dims), kInt64), x,
-                 wrap_dim(*dim_, ndim));
+                 wrap_dim(*dim_, x.sizes()));
     return;
   }
-  const Dims dims = reduced_dims({}, keepdim_, ndim);
+  const Dims dims = reduced_dims({}, keepdim_, x.sizes());
   check_not_empty(x.sizes(), dims);
   const Tensor& out = f.out(reduced_sizes(x.sizes(), dims), kInt64);
   find_extreme(f, which_, make_tensor(out.storage(), Layout(), kInt64), x.flatten(), 0);
@@ -118,10 +117,6 @@ namespace {
 
 using ops::Which;
 
-int ndim_of(const Tensor& x) {
-  return static_cast<int>(x.dim());
-}
-
 std::tuple<Tensor, Tensor> along(Which which, const Tensor& x, std::int64_t dim, bool keepdim) {
   const Tensor* in[] = {&x};
   Tensors out = apply_n(ops::ExtremeAlong(which, dim, keepdim), ArrayRef<const Tensor*>(in, 1));
@@ -129,32 +124,32 @@ std::tuple<Tensor, Tensor> along(Which which, const Tensor& x, std::int64_t dim,
 }
 
 Tensor any_all(bool all, const Tensor& x, IntArrayRef dim, bool keepdim) {
-  return apply(ops::AnyAll(all, ops::reduced_dims(dim, keepdim, ndim_of(x))), {&x});
+  return apply(ops::AnyAll(all, ops::reduced_dims(dim, keepdim, x.sizes())), {&x});
 }
 
 }  // namespace
 
 Tensor amax(const TensorArg& x, IntArrayRef dim, bool keepdim) {
   const Call call(x.loc);
-  const ops::Dims dims = ops::reduced_dims(dim, keepdim, ndim_of(*x));
+  const ops::Dims dims = ops::reduced_dims(dim, keepdim, x->sizes());
   return apply(ops::Extreme("amax", Which::kLargest, dims), {&*x});
 }
 
 Tensor amin(const TensorArg& x, IntArrayRef dim, bool keepdim) {
   const Call call(x.loc);
-  const ops::Dims dims = ops::reduced_dims(dim, keepdim, ndim_of(*x));
+  const ops::Dims dims = ops::reduced_dims(dim, keepdim, x->sizes());
   return apply(ops::Extreme("amin", Which::kSmallest, dims), {&*x});
 }
 
 Tensor max(const TensorArg& x) {
   const Call call(x.loc);
-  const ops::Dims all = ops::reduced_dims({}, false, ndim_of(*x));
+  const ops::Dims all = ops::reduced_dims({}, false, x->sizes());
   return apply(ops::Extreme("max", Which::kLargest, all), {&*x});
 }
 
 Tensor min(const TensorArg& x) {
   const Call call(x.loc);
-  const ops::Dims all = ops::reduced_dims({}, false, ndim_of(*x));
+  const ops::Dims all = ops::reduced_dims({}, false, x->sizes());
   return apply(ops::Extreme("min", Which::kSmallest, all), {&*x});
 }
 

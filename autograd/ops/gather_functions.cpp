@@ -71,7 +71,7 @@ Tensor index_fill(const TensorArg& x, std::int64_t dim, const TensorArg& index, 
   const Call call(x.loc);
   TAPER_CHECK(index->dim() <= 1, "index_fill: the index must have one dim, got ", index->sizes());
   if (x->dim() == 0) return scatter(*x, dim, index->reshape({}), value);
-  const int d = wrap_dim(dim, static_cast<int>(x->dim()));
+  const int d = wrap_dim(dim, x->sizes());
   Sizes along, whole;
   for (int i = 0; i < x->dim(); ++i) {
     along.push_back(i == d ? index->numel() : 1);
@@ -85,7 +85,7 @@ Tensor take_along_dim(const TensorArg& x, const TensorArg& index, std::int64_t d
   TAPER_CHECK(x->dim() == index->dim(), "take_along_dim: x ", x->sizes(), " and index ",
               index->sizes(), " must have as many dims");
   if (x->dim() == 0) return gather(*x, dim, *index);
-  const auto d = static_cast<std::size_t>(wrap_dim(dim, static_cast<int>(x->dim())));
+  const auto d = static_cast<std::size_t>(wrap_dim(dim, x->sizes()));
   Sizes from, by;
   for (const std::int64_t s : x->sizes()) from.push_back(s);
   for (const std::int64_t s : index->sizes()) by.push_back(s);

@@ -83,7 +83,7 @@ void check_index_fits(const Tensor& x, const Tensor& index, std::int64_t dim) {
 
 void Gather::forward(Frame& f) {
   const Tensor &x = f.in(0), &index = f.in(1);
-  dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
+  dim_ = wrap_dim(dim_, x.sizes());
   check_index_fits(x, index, dim_);
   const Tensor at = cast(f, index, kInt64);
   if (f.needs(0)) f.save(at);
@@ -104,7 +104,7 @@ Grads Gather::backward(const Reverse& r) const {
 
 void Scatter::forward(Frame& f) {
   const Tensor &x = f.in(0), &index = f.in(1), &src = f.in(2);
-  dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
+  dim_ = wrap_dim(dim_, x.sizes());
   check_same_dtype(x, src);
   check_index_fits(x, index, dim_);
   const Tensor at = cast(f, index, kInt64);
@@ -133,7 +133,7 @@ Grads Scatter::backward(const Reverse& r) const {
 
 void IndexSelect::forward(Frame& f) {
   const Tensor &x = f.in(0), &index = f.in(1);
-  dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
+  dim_ = wrap_dim(dim_, x.sizes());
   TAPER_CHECK(index.dim() <= 1, "the index must have one dim, got ", index.sizes());
   TAPER_CHECK(x.dim() > 0 || index.numel() == 1,
               "of a 0-dim tensor exactly one element can be selected, got ", index.numel());
@@ -156,7 +156,7 @@ Grads IndexSelect::backward(const Reverse& r) const {
 
 void IndexAdd::forward(Frame& f) {
   const Tensor &x = f.in(0), &index = f.in(1), &src = f.in(2);
-  dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
+  dim_ = wrap_dim(dim_, x.sizes());
   check_same_dtype(x, src);
   bool fits =
       dims_of(x) == dims_of(src) && index.dim() <= 1 && length_of(src, dim_) == index.numel();

@@ -8,13 +8,13 @@
 
 namespace taper::ops {
 
-Dims reduced_dims(IntArrayRef dim, bool keepdim, int ndim) {
+Dims reduced_dims(IntArrayRef dim, bool keepdim, IntArrayRef sizes) {
   Dims dims;
   dims.keepdim = keepdim;
-  if (dim.empty()) dims.mask = (1U << ndim) - 1;
+  if (dim.empty()) dims.mask = (1U << sizes.size()) - 1;
   for (const std::int64_t d : dim) {
-    const unsigned bit = 1U << wrap_dim(d, ndim);
-    TAPER_CHECK((dims.mask & bit) == 0, "dim ", d, " appears twice in ", dim);
+    const unsigned bit = 1U << wrap_dim(d, sizes);
+    TAPER_CHECK((dims.mask & bit) == 0, "dim ", d, " of shape ", sizes, " appears twice in ", dim);
     dims.mask |= bit;
   }
   return dims;
@@ -120,27 +120,20 @@ Grads Prod::backward(const Reverse& r) const {
 }  // namespace taper::ops
 
 namespace taper {
-namespace {
-
-int ndim_of(const Tensor& x) {
-  return static_cast<int>(x.dim());
-}
-
-}  // namespace
 
 Tensor sum(const TensorArg& x) {
   const Call call(x.loc);
-  return apply(ops::Sum(ops::reduced_dims({}, false, ndim_of(*x))), {&*x});
+  return apply(ops::Sum(ops::reduced_dims({}, false, x->sizes())), {&*x});
 }
 
 Tensor sum(const TensorArg& x, DType dtype) {
   const Call call(x.loc);
-  return apply(ops::Sum(ops::reduced_dims({}, false, ndim_of(*x)), dtype), {&*x});
+  return apply(ops::Sum(ops::reduced_dims({}, false, x->sizes()), dtype), {&*x});
 }
 
 Tensor sum(const TensorArg& x, IntArrayRef dim, bool keepdim, std::optional<DType> dtype) {
   const Call call(x.loc);
-  return apply(ops::Sum(ops::reduced_dims(dim, keepdim, ndim_of(*x)), dtype), {&*x});
+  return apply(ops::Sum(ops::reduced_dims(dim, keepdim, x->sizes()), dtype), {&*x});
 }
 
 Tensor mean(const TensorArg& x) {
@@ -160,12 +153,12 @@ Tensor mean(const TensorArg& x, IntArrayRef dim, bool keepdim, std::optional<DTy
 
 Tensor prod(const TensorArg& x) {
   const Call call(x.loc);
-  return apply(ops::Prod(ops::reduced_dims({}, false, ndim_of(*x))), {&*x});
+  return apply(ops::Prod(ops::reduced_dims({}, false, x->sizes())), {&*x});
 }
 
 Tensor prod(const TensorArg& x, std::int64_t dim, bool keepdim) {
   const Call call(x.loc);
-  return apply(ops::Prod(ops::reduced_dims(dim, keepdim, ndim_of(*x))), {&*x});
+  return apply(ops::Prod(ops::reduced_dims(dim, keepdim, x->sizes())), {&*x});
 }
 
 Tensor Tensor::sum(Loc loc) const {

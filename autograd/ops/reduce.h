@@ -72,7 +72,8 @@ struct Dims {
 };
 
 // Wraps and checks; empty means all.
-Dims reduced_dims(IntArrayRef dim, bool keepdim, int ndim);
+Dims reduced_dims(IntArrayRef dim, bool keepdim, IntArrayRef sizes);
+Dims reduced_dims(IntArrayRef dim, bool keepdim, int ndim) = delete;
 
 // The result's sizes; and the same result as a layout of the input's sizes, stride 0 where it is
 // reduced, as kernels want it.

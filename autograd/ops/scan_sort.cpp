@@ -20,7 +20,7 @@ using ScanSlot = Kernel<void(const Exec&, Out, In, int)> Kernels::*;
 
 void scan(Frame& f, ScanSlot slot, std::int64_t dim) {
   const Tensor& in = f.in(0);
-  const int d = wrap_dim(dim, static_cast<int>(in.dim()));
+  const int d = wrap_dim(dim, in.sizes());
   const Tensor x = cast(f, in, is_integral(in.dtype(), true) ? kInt64 : in.dtype());
   const Tensor& out = f.out(x.sizes(), x.dtype());
   if (x.numel() == 0) return;
@@ -80,7 +80,7 @@ Grads Cumprod::backward(const Reverse& r) const {
 
 void Sort::forward(Frame& f) {
   const Tensor& x = f.in(0);
-  dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
+  dim_ = wrap_dim(dim_, x.sizes());
   const Tensor values = f.out(x.sizes(), x.dtype()), indices = f.out(x.sizes(), kInt64);
   if (f.needs(0)) f.save(indices);
   if (x.numel() == 0) return;
@@ -97,7 +97,7 @@ Grads Sort::backward(const Reverse& r) const {
 
 void TopK::forward(Frame& f) {
   const Tensor& x = f.in(0);
-  dim_ = wrap_dim(dim_, static_cast<int>(x.dim()));
+  dim_ = wrap_dim(dim_, x.sizes());
   for (const std::int64_t s : x.sizes()) sizes_.push_back(s);
   const std::int64_t n = x.dim() == 0 ? 1 : x.size(dim_);
   TAPER_CHECK(k_ >= 0 && k_ <= n, "k must lie in [0, ", n, "], the size of dim ", dim_, " of ",

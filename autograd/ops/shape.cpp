@@ -75,9 +75,9 @@ void Permute::forward(Frame& f) {
 
 Grads Permute::backward(const Reverse& r) const {
   Sizes inverse(dims_.size());
-  const int n = static_cast<int>(dims_.size());
-  for (int d = 0; d < n; ++d) {
-    inverse[static_cast<std::size_t>(wrap_dim(dims_[static_cast<std::size_t>(d)], n))] = d;
+  for (std::size_t d = 0; d < dims_.size(); ++d) {
+    const auto to = static_cast<std::size_t>(wrap_dim(dims_[d], r.grad().sizes()));
+    inverse[to] = static_cast<std::int64_t>(d);
   }
   return {r.grad().permute(inverse)};
 }
@@ -204,7 +204,7 @@ DType common_dtype(const Frame& f) {
 void Cat::forward(Frame& f) {
   const Tensor* first = &f.in(0);
   for (std::size_t i = 1; i < f.size() && is_nothing(*first); ++i) first = &f.in(i);
-  dim_ = wrap_dim(dim_, static_cast<int>(first->dim()));
+  dim_ = wrap_dim(dim_, first->sizes());
   TAPER_CHECK(first->dim() > 0, "0-dim tensors cannot be joined; stack() makes a new dim");
   Sizes sizes = owned(first->sizes());
   std::int64_t length = 0;

@@ -89,7 +89,7 @@ Tensor Tensor::reshape_as(const Tensor& other, Loc loc) const {
 Tensor flatten(const TensorArg& x, std::int64_t start_dim, std::int64_t end_dim) {
   const Call call(x.loc);
   const int n = static_cast<int>(x->dim());
-  const int first = wrap_dim(start_dim, n), last = wrap_dim(end_dim, n);
+  const int first = wrap_dim(start_dim, x->sizes()), last = wrap_dim(end_dim, x->sizes());
   TAPER_CHECK(first <= last, "flatten: start_dim ", start_dim, " lies after end_dim ", end_dim);
   if (n == 0) return x->reshape({1});
   if (first == last) return *x;
@@ -107,7 +107,7 @@ Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim, Loc loc) co
 
 Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes, Loc loc) const {
   const Call call(loc);
-  const int d = wrap_dim(dim, static_cast<int>(this->dim()));
+  const int d = wrap_dim(dim, this->sizes());
   Sizes out;
   for (int i = 0; i < this->dim(); ++i) {
     if (i != d) out.push_back(size(i));
@@ -143,8 +143,8 @@ Tensor Tensor::permute(IntArrayRef dims, Loc loc) const {
 Tensor transpose(const TensorArg& x, std::int64_t dim0, std::int64_t dim1) {
   const Call call(x.loc);
   const int n = static_cast<int>(x->dim());
-  const auto a = static_cast<std::size_t>(wrap_dim(dim0, n));
-  const auto b = static_cast<std::size_t>(wrap_dim(dim1, n));
+  const auto a = static_cast<std::size_t>(wrap_dim(dim0, x->sizes()));
+  const auto b = static_cast<std::size_t>(wrap_dim(dim1, x->sizes()));
   Sizes dims = identity(*x);
   if (n > 0) std::swap(dims[a], dims[b]);
   return permuted(*x, std::move(dims), "transpose");
@@ -170,7 +170,7 @@ Tensor Tensor::t(Loc loc) const {
 Tensor movedim(const TensorArg& x, std::int64_t source, std::int64_t destination) {
   const Call call(x.loc);
   const int n = static_cast<int>(x->dim());
-  const int from = wrap_dim(source, n), to = wrap_dim(destination, n);
+  const int from = wrap_dim(source, x->sizes()), to = wrap_dim(destination, x->sizes());
   Sizes dims;
   for (int d = 0, next = 0; d < n; ++d) {
     if (next == from) ++next;
@@ -228,10 +228,11 @@ Tensor narrow(const TensorArg& x, std::int64_t dim, std::int64_t start, std::int
   const Call call(x.loc);
   TAPER_CHECK(x->dim() > 0, "narrow: a 0-dim tensor has nothing to narrow");
   const std::int64_t n = x->size(dim);
-  TAPER_CHECK(start >= -n && start <= n, "narrow: start ", start, " is out of range for size ", n);
+  TAPER_CHECK(start >= -n && start <= n, "narrow: start ", start, " is out of range for dim ", dim,
+              " of ", x->sizes());
   const std::int64_t from = start < 0 ? start + n : start;
   TAPER_CHECK(length >= 0 && from <= n - length, "narrow: ", length, " elements from ", from,
-              " exceed dim ", dim, " of size ", n);
+              " exceed dim ", dim, " of ", x->sizes());
   return window("narrow", *x,
                 [&](const Layout& l) { return slice_layout(l, dim, from, from + length, 1); });
 }
@@ -317,7 +318,7 @@ std::vector<Tensor> split_into(const Tensor& x, const std::vector<std::int64_t>&
 std::vector<Tensor> split(const TensorArg& x, std::int64_t size, std::int64_t dim) {
   const Call call(x.loc);
   TAPER_CHECK(x->dim() > 0, "split: a 0-dim tensor cannot be split");
-  const int d = wrap_dim(dim, static_cast<int>(x->dim()));
+  const int d = wrap_dim(dim, x->sizes());
   const std::int64_t n = x->size(d);
   TAPER_CHECK(size > 0 || (size == 0 && n == 0), "split: the size must be positive, got ", size);
   std::vector<std::int64_t> sizes;
@@ -329,7 +330,7 @@ std::vector<Tensor> split(const TensorArg& x, std::int64_t size, std::int64_t di
 std::vector<Tensor> split(const TensorArg& x, IntArrayRef sizes, std::int64_t dim) {
   const Call call(x.loc);
   TAPER_CHECK(x->dim() > 0, "split: a 0-dim tensor cannot be split");
-  const int d = wrap_dim(dim, static_cast<int>(x->dim()));
+  const int d = wrap_dim(dim, x->sizes());
   std::int64_t total = 0;
   for (const std::int64_t s : sizes) {
     TAPER_CHECK(s >= 0, "split: sizes ", sizes, " hold a negative number");

@@ -64,7 +64,7 @@ namespace {
 // A number is a row of one element.
 template <class OpType>
 Tensor along(const Tensor& x, std::int64_t dim, std::optional<DType> dtype) {
-  const int d = wrap_dim(dim, static_cast<int>(x.dim()));
+  const int d = wrap_dim(dim, x.sizes());
   OpType op(d, floating_type(dtype.value_or(x.dtype())));
   if (x.dim() > 0) return apply(std::move(op), {&x});
   const Tensor row = x.reshape(1);

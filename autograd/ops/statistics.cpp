@@ -164,7 +164,7 @@ Grads LogSumExp::backward(const Reverse& r) const {
 namespace {
 
 ops::Dims dims_of(const Tensor& x, IntArrayRef dim, bool keepdim) {
-  return ops::reduced_dims(dim, keepdim, static_cast<int>(x.dim()));
+  return ops::reduced_dims(dim, keepdim, x.sizes());
 }
 
 Tensors apply_var_mean(

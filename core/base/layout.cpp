@@ -137,17 +137,28 @@ bool may_overlap_itself(const Layout& layout) {
 
 Extent extent(const Layout& layout) {
   if (layout.numel() == 0) return {};
-  Extent e{layout.offset, layout.offset + 1};
+  Extent e{layout.offset, layout.offset};
+  bool over = false;
   for (int d = 0; d < layout.ndim; ++d) {
-    const std::int64_t span = layout.strides[d] * (layout.sizes[d] - 1);
-    (span < 0 ? e.begin : e.end) += span;
+    std::int64_t span = 0;
+    over |= __builtin_mul_overflow(layout.strides[d], layout.sizes[d] - 1, &span);
+    std::int64_t& side = span < 0 ? e.begin : e.end;
+    over |= __builtin_add_overflow(side, span, &side);
   }
+  over |= __builtin_add_overflow(e.end, 1, &e.end);
+  TAPER_CHECK(!over, layout, " reaches further than 64 bits can count");
   return e;
 }
 
-int wrap_dim(std::int64_t dim, int ndim) {
-  const int n = ndim == 0 ? 1 : ndim;
-  TAPER_CHECK(dim >= -n && dim < n, "dim ", dim, " is outside [", -n, ", ", n - 1, "]");
+void fail_dim(std::int64_t dim, IntArrayRef sizes) {
+  const auto n = static_cast<std::int64_t>(sizes.size());
+  TAPER_CHECK(n > 0, "a tensor of shape () has no dim ", dim);
+  fail(str("dim ", dim, " is outside [", -n, ", ", n - 1, "] of shape ", sizes));
+}
+
+int wrap_dim(std::int64_t dim, IntArrayRef sizes) {
+  const auto n = sizes.empty() ? 1 : static_cast<std::int64_t>(sizes.size());
+  if (dim < -n || dim >= n) fail_dim(dim, sizes);
   return static_cast<int>(dim < 0 ? dim + n : dim);
 }
 
@@ -196,7 +207,7 @@ Layout permute_layout(const Layout& in, IntArrayRef dims) {
   Layout out = in;
   unsigned seen = 0;
   for (int d = 0; d < in.ndim; ++d) {
-    const int from = wrap_dim(dims[static_cast<std::size_t>(d)], in.ndim);
+    const int from = wrap_dim(dims[static_cast<std::size_t>(d)], in.shape());
     TAPER_CHECK((seen >> from & 1U) == 0, "permute names dim ", from, " twice in ", dims);
     seen |= 1U << from;
     out.sizes[d] = in.sizes[from];
@@ -206,8 +217,8 @@ Layout permute_layout(const Layout& in, IntArrayRef dims) {
 }
 
 Layout transpose_layout(const Layout& in, std::int64_t dim0, std::int64_t dim1) {
-  const int a = wrap_dim(dim0, in.ndim);
-  const int b = wrap_dim(dim1, in.ndim);
+  const int a = wrap_dim(dim0, in.shape());
+  const int b = wrap_dim(dim1, in.shape());
   Layout out = in;
   std::swap(out.sizes[a], out.sizes[b]);
   std::swap(out.strides[a], out.strides[b]);
@@ -240,7 +251,7 @@ void insert_dim(Layout& layout, int d, std::int64_t size, std::int64_t stride) {
 
 Layout select_layout(const Layout& in, std::int64_t dim, std::int64_t index) {
   TAPER_CHECK(in.ndim > 0, "a 0-dim tensor cannot be indexed; item() reads its value");
-  const int d = wrap_dim(dim, in.ndim);
+  const int d = wrap_dim(dim, in.shape());
   const std::int64_t n = in.sizes[d];
   TAPER_CHECK(index >= -n && index < n, "index ", index, " is out of range for dim ", d,
               " of size ", n, " of ", in.shape());
@@ -257,7 +268,7 @@ Layout slice_layout(const Layout& in,
                     std::int64_t step) {
   TAPER_CHECK(in.ndim > 0, "a 0-dim tensor cannot be sliced");
   TAPER_CHECK(step != 0, "slice: the step must not be 0");
-  const int d = wrap_dim(dim, in.ndim);
+  const int d = wrap_dim(dim, in.shape());
   const std::int64_t n = in.sizes[d];
   // Python's rule: forwards the bounds clamp to [0, n], backwards to [-1, n - 1].
   const std::int64_t low = step > 0 ? 0 : -1;
@@ -281,7 +292,7 @@ Layout slice_layout(const Layout& in,
 Layout squeeze_layout(const Layout& in, std::optional<std::int64_t> dim) {
   Layout out = in;
   if (dim) {
-    const int d = wrap_dim(*dim, in.ndim);
+    const int d = wrap_dim(*dim, in.shape());
     if (in.ndim > 0 && in.sizes[d] == 1) remove_dim(out, d);
     return out;
   }
@@ -292,7 +303,10 @@ Layout squeeze_layout(const Layout& in, std::optional<std::int64_t> dim) {
 }
 
 Layout unsqueeze_layout(const Layout& in, std::int64_t dim) {
-  const int d = wrap_dim(dim, in.ndim + 1);
+  const int n = in.ndim + 1;
+  TAPER_CHECK(dim >= -n && dim < n, "a new dim of ", in.shape(), " may stand at [", -n, ", ", n - 1,
+              "], not at dim ", dim);
+  const int d = static_cast<int>(dim < 0 ? dim + n : dim);
   Layout out = in;
   insert_dim(out, d, 1, d < in.ndim ? in.sizes[d] * in.strides[d] : 1);
   return out;
@@ -302,8 +316,8 @@ Layout diagonal_layout(const Layout& in,
                        std::int64_t offset,
                        std::int64_t dim0,
                        std::int64_t dim1) {
-  const int a = wrap_dim(dim0, in.ndim);
-  const int b = wrap_dim(dim1, in.ndim);
+  const int a = wrap_dim(dim0, in.shape());
+  const int b = wrap_dim(dim1, in.shape());
   TAPER_CHECK(in.ndim >= 2 && a != b, "diagonal needs two different dims, got ", dim0, " and ",
               dim1, " of ", in.shape());
   const std::int64_t rows = offset < 0 ? in.sizes[a] + offset : in.sizes[a];
@@ -319,10 +333,10 @@ Layout diagonal_layout(const Layout& in,
 }
 
 Layout unfold_layout(const Layout& in, std::int64_t dim, std::int64_t size, std::int64_t step) {
-  const int d = wrap_dim(dim, in.ndim);
+  const int d = wrap_dim(dim, in.shape());
   const std::int64_t n = in.ndim == 0 ? 1 : in.sizes[d];
   TAPER_CHECK(size >= 0 && size <= n, "unfold: the window ", size, " does not fit into dim ", d,
-              " of size ", n);
+              " of size ", n, " of ", in.shape());
   TAPER_CHECK(step > 0, "unfold: the step must be positive, got ", step);
   Layout out = in;
   const std::int64_t stride = in.ndim == 0 ? 1 : in.strides[d];

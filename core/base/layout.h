@@ -66,15 +66,19 @@ Layout dense_like(const Layout& like);
 // Some address may be reached by two indices (stride 0 over a size above 1 always).
 bool may_overlap_itself(const Layout& layout);
 
-// First and one-past-last element offset that the layout touches; {0, 0} when it has none.
+// First and one-past-last element offset that the layout touches; {0, 0} when it has none. Throws
+// when 64 bits cannot hold them.
 struct Extent {
   std::int64_t begin = 0, end = 0;
 };
 
 Extent extent(const Layout& layout);
 
-// `dim` in [-ndim, ndim) as a number in [0, ndim); a 0-dim tensor takes -1 and 0. Throws.
-int wrap_dim(std::int64_t dim, int ndim);
+// `dim` in [-ndim, ndim) as a number in [0, ndim), ndim being the number of sizes; a 0-dim tensor
+// takes -1 and 0. Throws.
+int wrap_dim(std::int64_t dim, IntArrayRef sizes);
+int wrap_dim(std::int64_t dim, int ndim) = delete;  // a number would pass for a shape of one dim
+[[noreturn]] void fail_dim(std::int64_t dim, IntArrayRef sizes);  // "dim 2 is outside [-2, 1] ..."
 
 // The shape both operands stretch to, numpy's rule. Throws, naming both.
 Sizes broadcast_sizes(IntArrayRef a, IntArrayRef b);

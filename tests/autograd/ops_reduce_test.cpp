@@ -51,7 +51,7 @@ Numbers folded(const Tensor& x, const Shape& dims, Fold fold) {
   std::vector<Numbers> groups;
   const auto reduced = [&](std::int64_t d) {
     for (const std::int64_t r : dims) {
-      if (wrap_dim(r, 3) == d) return true;
+      if (wrap_dim(r, x.sizes()) == d) return true;
     }
     return dims.empty();
   };
