@@ -147,7 +147,10 @@ class Tensor {
   template <class T> T item(Loc loc = Loc::current()) const { return item(loc).to<T>(); }
 
   // Host access by indices, x.accessor<float, 2>()[i][j]; throws on another dtype, ndim or device.
-  template <class T, std::size_t N> TensorAccessor<T, N> accessor(Loc loc = Loc::current()) const;
+  // It borrows the elements: a tensor that dies with the expression has none to lend.
+  template <class T, std::size_t N> TensorAccessor<T, N> accessor(Loc loc = Loc::current()) const&;
+  template <class T, std::size_t N>
+  TensorAccessor<T, N> accessor(Loc loc = Loc::current()) const&& = delete;
 
   // --- Autograd ---------------------------------------------------------------------------------
   bool requires_grad() const;
@@ -614,7 +617,7 @@ template <class T, std::size_t N> class TensorAccessor {
   const std::int64_t* strides_;
 };
 
-template <class T, std::size_t N> TensorAccessor<T, N> Tensor::accessor(Loc loc) const {
+template <class T, std::size_t N> TensorAccessor<T, N> Tensor::accessor(Loc loc) const& {
   const Call call(loc);
   TAPER_CHECK(dim() == static_cast<std::int64_t>(N) && is_cpu(),
               "accessor: expected a host tensor of ", N, " dims, got ", sizes(), " on ", device());
