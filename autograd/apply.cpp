@@ -43,12 +43,27 @@ class OpName {
 
   ~OpName() { call_site.op = kept_; }
 
+  // No other op is running it.
+  bool outermost() const { return kept_ == nullptr; }
+
   OpName(const OpName&) = delete;
   OpName& operator=(const OpName&) = delete;
 
  private:
   const char* kept_;
 };
+
+// "f32 (2, 3) on cpu, the number 2, nothing"
+std::string listed(ArrayRef<const Tensor*> inputs) {
+  std::string text;
+  for (const Tensor* t : inputs) {
+    if (!text.empty()) text += ", ";
+    if (!t->defined()) text += "nothing";
+    else if (t->impl().wrapped_number) text += str("the number ", t->item());
+    else text += str(t->dtype(), " ", t->sizes(), " on ", t->device());
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -121,12 +136,18 @@ class Recorder {
     frame_.needs_ = needs_;
   }
 
-  void forward() {
+  // Errors of the op that the user called show what it was given.
+  void forward(bool outermost) {
     TAPER_CHECK(!is_deterministic() || op_.deterministic(frame_.device()),
                 "has no deterministic kernel on ", frame_.device(),
                 ", and set_deterministic(true) is in force");
     const AutoGradMode forward_is_not_recorded(false);
-    op_.forward(frame_);
+    try {
+      op_.forward(frame_);
+    } catch (const Error& e) {
+      if (!outermost) throw;
+      throw Error(e.message() + "\n  given " + listed(frame_.inputs_), e.op(), e.loc(), e.scope());
+    }
   }
 
   bool records() const { return needs_ != 0; }
@@ -205,7 +226,7 @@ void remember_views(const Op& op, const Tensor& input, Tensors& outputs) {
 Tensors apply_n(Op&& op, ArrayRef<const Tensor*> inputs) {
   const OpName name(op.name());
   Recorder recorder(op, inputs, nullptr);
-  recorder.forward();
+  recorder.forward(name.outermost());
   Tensors& outputs = recorder.outputs();
   if (InferenceMode::is_enabled()) {
     for (Tensor& t : outputs) t.impl().inference = true;
@@ -238,7 +259,7 @@ void apply_inplace(Op&& op, const Tensor& self, ArrayRef<const Tensor*> inputs) 
   }
   Recorder recorder(op, safe, &self);
   if (recorder.records() || hides_a_write(self)) check_history_may_change(self);
-  recorder.forward();
+  recorder.forward(name.outermost());
   recorder.finish_write();
   if (recorder.records()) rebase_history(self, recorder.record());
 }
