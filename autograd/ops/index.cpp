@@ -10,7 +10,8 @@
 
 namespace taper {
 
-TensorIndex::TensorIndex(const char* dots) : value(indexing::EllipsisType{}) {
+TensorIndex::TensorIndex(const char* dots, Loc at) : value(indexing::EllipsisType{}) {
+  const Call call(at);
   TAPER_CHECK(dots != nullptr && std::strcmp(dots, "...") == 0,
               "index: the only text among indices is \"...\"");
 }
@@ -70,8 +71,12 @@ class Indexed {
     const Tensor x = indexed_first();
     SmallVector<const Tensor*, 8> inputs{&x};
     for (const Tensor& t : tensors_) inputs.push_back(&t);
-    const Tensor out = apply(ops::Index(), ArrayRef<const Tensor*>(inputs.data(), inputs.size()));
-    return from_first(out);
+    try {
+      return from_first(apply(ops::Index(), ArrayRef<const Tensor*>(inputs.data(), inputs.size())));
+    } catch (const Error&) {
+      check_range("index");
+      throw;
+    }
   }
 
   void write(const Tensor& value) const {
@@ -83,25 +88,53 @@ class Indexed {
     const Tensor values = to_first(without_leading_ones(value, result_dims()));
     SmallVector<const Tensor*, 8> inputs{&x, &values};
     for (const Tensor& t : tensors_) inputs.push_back(&t);
-    apply_inplace(ops::IndexPut(false), x, ArrayRef<const Tensor*>(inputs.data(), inputs.size()));
+    try {
+      apply_inplace(ops::IndexPut(false), x, ArrayRef<const Tensor*>(inputs.data(), inputs.size()));
+    } catch (const Error&) {
+      check_range("index_put");
+      throw;
+    }
   }
 
  private:
-  void take(std::int64_t i) { view_ = view_.select(dim_, i); }
+  // A kernel counts the dims of what it is given; the user, those of x. So what it refused is
+  // looked at again.
+  void check_range(const char* op) const {
+    for (std::size_t k = 0; k < tensors_.size(); ++k) {
+      const Tensor& t = tensors_[k];
+      if (t.is_meta() || t.numel() == 0 || !is_integral(t.dtype())) continue;
+      const std::int64_t n = view_.size(places_[k]);
+      const auto low = t.min().item<std::int64_t>(), high = t.max().item<std::int64_t>();
+      TAPER_CHECK(low >= -n && high < n, op, ": index ", low < -n ? low : high,
+                  " is out of range for dim ", x_dims_[k], " of size ", n, " of ", x_.sizes());
+    }
+  }
+
+  void take(std::int64_t i) {
+    TAPER_CHECK(i >= -view_.size(dim_) && i < view_.size(dim_), "index: index ", i,
+                " is out of range for dim ", x_dim_, " of size ", view_.size(dim_), " of ",
+                x_.sizes());
+    view_ = view_.select(dim_, i);
+    ++x_dim_;
+  }
 
   void take(const Slice& s) {
     if (s.start || s.stop || s.step != 1) view_ = view_.slice(dim_, s.start, s.stop, s.step);
     ++dim_;
+    ++x_dim_;
   }
 
   void take(NoneType) { view_ = view_.unsqueeze(dim_++); }
 
-  void take(EllipsisType) { dim_ += skipped_; }
+  void take(EllipsisType) {
+    dim_ += skipped_;
+    x_dim_ += skipped_;
+  }
 
   // A new dim, of which all or nothing is taken.
   void take(bool all) {
     view_ = view_.unsqueeze(dim_);
-    add_place(zeros({all ? 1 : 0}, TensorOptions(kInt64).device(view_.device())));
+    add_place(zeros({all ? 1 : 0}, TensorOptions(kInt64).device(view_.device())), x_dim_);
   }
 
   void take(const Tensor& t) {
@@ -112,27 +145,28 @@ class Indexed {
     TAPER_CHECK(is_integral(t.dtype()), "index: an index tensor must hold integers or bools, got ",
                 t.dtype());
     if (t.dim() == 0 && !t.is_meta()) take(t.item<std::int64_t>());
-    else add_place(t);
+    else add_place(t, x_dim_++);
   }
 
   void take_mask(const Tensor& mask) {
     if (mask.dim() == 0) {
       view_ = view_.unsqueeze(dim_);
-      add_place(nonzero(mask.unsqueeze(0)).select(1, 0));
+      add_place(nonzero(mask.unsqueeze(0)).select(1, 0), x_dim_);
       return;
     }
     for (std::int64_t d = 0; d < mask.dim(); ++d) {
       TAPER_CHECK(mask.size(d) == view_.size(dim_ + d), "index: a mask of shape ", mask.sizes(),
-                  " does not fit the dims from ", dim_, " on of ", view_.sizes());
+                  " does not fit the dims from ", x_dim_, " on of ", x_.sizes());
     }
     const Tensor rows = nonzero(mask);
-    for (std::int64_t d = 0; d < mask.dim(); ++d) add_place(rows.select(1, d));
+    for (std::int64_t d = 0; d < mask.dim(); ++d) add_place(rows.select(1, d), x_dim_++);
   }
 
-  void add_place(const Tensor& index) {
+  void add_place(const Tensor& index, std::int64_t x_dim) {
     const bool here = index.device() == view_.device() || index.is_meta();
     tensors_.push_back(here ? index : index.to(view_.device()));
     places_.push_back(dim_++);
+    x_dims_.push_back(x_dim);
   }
 
   bool adjacent() const {
@@ -198,9 +232,11 @@ class Indexed {
   const Tensor& x_;
   Tensor view_;
   std::int64_t dim_ = 0;      // of the view, where the next index goes
+  std::int64_t x_dim_ = 0;    // of x, the same
   std::int64_t skipped_ = 0;  // dims that "..." stands for
   Places tensors_;
   Sizes places_;  // the dim of the view that each tensor indexes
+  Sizes x_dims_;  // and that of x
 };
 
 }  // namespace

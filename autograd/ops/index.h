@@ -50,7 +50,7 @@ struct TensorIndex {
   TensorIndex(indexing::Slice s) : value(s) {}                              // NOLINT
   TensorIndex(std::nullopt_t) : value(indexing::NoneType{}) {}              // NOLINT
   TensorIndex(indexing::EllipsisType) : value(indexing::EllipsisType{}) {}  // NOLINT
-  TensorIndex(const char* dots);                                            // NOLINT: "..."
+  TensorIndex(const char* dots, Loc at = Loc::current());                   // NOLINT: "..."
   TensorIndex(Tensor t) : value(std::move(t)) {}                            // NOLINT
 };
 
