@@ -36,7 +36,11 @@ bool is_ours(const Tensor& grad) {
 // The gradient as its target is: summed over broadcast dims, and of the same dtype.
 Tensor fit(Tensor grad, const TensorSpec& spec) {
   if (!(grad.sizes() == IntArrayRef(spec.sizes))) grad = sum_to(grad, spec.sizes);
-  if (grad.dtype() != spec.dtype) grad = grad.to(spec.dtype);
+  if (grad.dtype() != spec.dtype) {
+    TAPER_CHECK(grad.is_floating_point(), "backward returned a gradient ", grad.dtype(), " ",
+                grad.sizes(), " for an input ", spec.dtype);
+    grad = grad.to(spec.dtype);
+  }
   if (!(grad.device() == spec.device)) grad = grad.to(spec.device);
   return grad;
 }
@@ -237,6 +241,7 @@ bool Backward::step() {
     if (node->is_leaf) {
       grads[s] = static_cast<Leaf&>(*node).hooks.run(std::move(grads[s]));
     } else if (static_cast<Entry&>(*node).hooks) {
+      const AtEntry here(static_cast<Entry&>(*node));
       grads[s] = static_cast<Entry&>(*node).hooks[s].run(std::move(grads[s]));
     }
   }

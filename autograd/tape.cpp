@@ -128,7 +128,11 @@ void Hooks::remove(unsigned handle) {
 Tensor Hooks::run(Tensor grad) const {
   for (const auto& [handle, hook] : list_) {
     Tensor replaced = hook->call(grad);
-    if (replaced.defined()) grad = std::move(replaced);
+    if (!replaced.defined()) continue;
+    TAPER_CHECK(replaced.sizes() == grad.sizes() && replaced.dtype() == grad.dtype(),
+                "a hook returned a gradient ", replaced.dtype(), " ", replaced.sizes(),
+                " in place of ", grad.dtype(), " ", grad.sizes());
+    grad = std::move(replaced);
   }
   return grad;
 }
