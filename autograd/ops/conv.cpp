@@ -201,6 +201,8 @@ Tensor conv1d(const TensorArg& x,
   TAPER_CHECK((x->dim() == 2 || x->dim() == 3) && weight.dim() == 3,
               "conv1d: needs x (N, C, L) or (C, L) and weight (O, C / groups, k), got ", x->sizes(),
               " and ", weight.sizes());
+  TAPER_CHECK(x->size(-2) == weight.size(1) * groups, "conv1d: x ", x->sizes(), " and weight ",
+              weight.sizes(), " with ", groups, " groups differ in their channels");
   return conv2d(x->unsqueeze(-2), weight.unsqueeze(-2), bias, along_row(stride, 1, "stride"),
                 along_row(padding, 0, "padding"), along_row(dilation, 1, "dilation"), groups)
       .squeeze(-2);
@@ -236,6 +238,9 @@ Tensor conv_transpose2d(const TensorArg& x,
       TAPER_CHECK(sizes.back() > 0, "conv_transpose2d: x ", x->sizes(), " and weight ",
                   weight.sizes(), " give a result without elements");
     }
+    TAPER_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == sizes[1]),
+                "conv_transpose2d: the bias must have shape ", IntArrayRef(sizes[1]), ", got ",
+                bias.defined() ? bias.sizes() : 0);
     const Tensor y = apply(ops::Conv2dGradInput(window, sizes), {&t, &weight});
     return bias.defined() ? y + bias.reshape({-1, 1, 1}) : y;
   });

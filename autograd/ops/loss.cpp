@@ -17,6 +17,12 @@ DType sum_dtype(DType dtype) {
   return dtype == kFloat16 || dtype == kBFloat16 ? kFloat32 : dtype;
 }
 
+void check_weight(const Tensor& weight, std::int64_t classes) {
+  TAPER_CHECK(!weight.defined() || (weight.dim() == 1 && weight.size(0) == classes),
+              "the weight must have shape ", IntArrayRef(classes), ", got ",
+              weight.defined() ? weight.sizes() : 0);
+}
+
 // Class labels of a loss, ready to index with; and what each one counts.
 struct Labels {
   Tensor index;    // i64; 0 where ignored
@@ -30,9 +36,7 @@ struct Labels {
          DType dtype) {
     TAPER_CHECK(is_integral(target.dtype()), "the target must hold class labels (integers), got ",
                 target.dtype());
-    TAPER_CHECK(!weight.defined() || (weight.dim() == 1 && weight.size(0) == classes),
-                "the weight must have shape ", IntArrayRef(classes), ", got ",
-                weight.defined() ? weight.sizes() : 0);
+    check_weight(weight, classes);
     const Tensor labels = target.to(kInt64);
     ignored = labels == ignore_index;
     index = where(ignored, 0, labels);
@@ -169,6 +173,7 @@ Tensor soft_cross_entropy(const Tensor& log_p,
                           Reduction reduction,
                           double smoothing) {
   const std::int64_t dim = log_p.dim() == 1 ? 0 : 1, classes = log_p.size(dim);
+  check_weight(weight, classes);
   const Tensor smooth =
       smoothing == 0 ? target : target * (1 - smoothing) + smoothing / static_cast<double>(classes);
   Tensor terms = log_p * smooth;
