@@ -1,0 +1,121 @@
+// BatchNorm2d and Dropout: what differs between training and evaluation.
+#include "taper/autograd/ops/index.h"
+#include "taper/autograd/ops/random.h"
+#include "taper/nn/layers.h"
+#include "taper/tests/nn/nn_testing.h"
+
+namespace taper::testing {
+namespace {
+
+nn::BatchNorm2d norm_of(const nn::BatchNorm2dOptions& options) {
+  nn::BatchNorm2d norm(options);
+  norm->to(kFloat64);
+  return norm;
+}
+
+struct Moments {
+  double mean = 0, var = 0;  // var over n, not n - 1
+};
+
+// Of channel c of x (N, C, H, W).
+Moments moments_of(const Tensor& x, std::int64_t c) {
+  const Numbers v = values(x.select(1, c));
+  Moments m;
+  for (const double e : v) m.mean += e / static_cast<double>(v.size());
+  for (const double e : v) m.var += (e - m.mean) * (e - m.mean) / static_cast<double>(v.size());
+  return m;
+}
+
+TEST(BatchNorm2d, NormalisesEachChannelByItsBatchWhileTraining) {
+  const auto norm = norm_of(nn::BatchNorm2dOptions(3).eps(0.01));
+  norm->weight.detach().copy_(sample({3}, 2));
+  norm->bias.detach().copy_(sample({3}, 3));
+  const Tensor x = sample({2, 3, 4, 5});
+  const Tensor y = norm(x);
+  ASSERT_TRUE(y.sizes() == x.sizes());
+  for (std::int64_t c = 0; c < 3; ++c) {
+    const Moments m = moments_of(x, c);
+    const Tensor want =
+        (x.select(1, c) - m.mean) / std::sqrt(m.var + 0.01) * norm->weight[c].item<double>() +
+        norm->bias[c].item<double>();
+    expect_close(y.select(1, c), want, 1e-12);
+  }
+  expect_parameter_gradients(*norm, [&] { return norm(x); });
+}
+
+// One channel of {1, 2, 3, 6}: mean 3, unbiased variance 14/3.
+TEST(BatchNorm2d, RunningStatisticsMoveByTheMomentum) {
+  const auto norm = norm_of(nn::BatchNorm2dOptions(1).momentum(0.25));
+  const Tensor x = tensor({1, 2, 3, 6}, kFloat64).view({1, 1, 2, 2});
+  norm(x);
+  EXPECT_NEAR(norm->running_mean.item<double>(), 0.75, 1e-15);
+  EXPECT_NEAR(norm->running_var.item<double>(), 0.75 + 0.25 * 14 / 3, 1e-15);
+  norm(x);
+  EXPECT_NEAR(norm->running_mean.item<double>(), 0.75 * 0.75 + 0.75, 1e-15);
+  EXPECT_NEAR(norm->running_var.item<double>(), 0.75 * (0.75 + 0.25 * 14 / 3) + 0.25 * 14 / 3,
+              1e-15);
+  EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 2);
+  EXPECT_FALSE(norm->running_mean.requires_grad());
+  norm->reset_running_stats();
+  EXPECT_EQ(norm->running_mean.item<double>(), 0);
+  EXPECT_EQ(norm->running_var.item<double>(), 1);
+  EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 0);
+}
+
+TEST(BatchNorm2d, EvaluationUsesAndKeepsTheRunningStatistics) {
+  const auto norm = norm_of(nn::BatchNorm2dOptions(2));
+  norm->running_mean.copy_(tensor({1., 2.}, kFloat64));
+  norm->running_var.copy_(tensor({4., 9.}, kFloat64));
+  norm->eval();
+  const Tensor x = sample({1, 2, 1, 1});
+  const Numbers in = values(x), got = values(norm(x));
+  EXPECT_NEAR(got[0], (in[0] - 1) / std::sqrt(4 + 1e-5), 1e-14);
+  EXPECT_NEAR(got[1], (in[1] - 2) / std::sqrt(9 + 1e-5), 1e-14);
+  EXPECT_EQ(values(norm->running_mean), (Numbers{1, 2}));
+  EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 0);
+  expect_parameter_gradients(*norm, [&] { return norm(x); });
+}
+
+TEST(Dropout, ZeroesSomeAndScalesTheRestWhileTraining) {
+  const nn::Dropout drop(0.25);
+  const std::int64_t n = 40000;
+  manual_seed(5);
+  const Tensor x = ones({n}).requires_grad_();
+  const Tensor y = drop(x);
+  std::int64_t zeroed = 0;
+  for (const double v : values(y)) {
+    if (v == 0) ++zeroed;
+    else ASSERT_FLOAT_EQ(static_cast<float>(v), 4.0F / 3);
+  }
+  const double sigma = std::sqrt(0.25 * 0.75 * static_cast<double>(n));
+  EXPECT_NEAR(static_cast<double>(zeroed), 0.25 * static_cast<double>(n), 5 * sigma);
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), values(y));
+  manual_seed(5);
+  EXPECT_EQ(values(drop(x)), values(y));
+  EXPECT_NE(values(drop(x)), values(y));
+}
+
+TEST(Dropout, DoesNothingInEvaluation) {
+  const nn::Dropout drop(0.9);
+  drop->eval();
+  const Tensor x = sample({3, 4});
+  EXPECT_EQ(values(drop(x)), values(x));
+}
+
+TEST(Dropout, EndsOfTheRange) {
+  const Tensor x = sample({3, 4});
+  EXPECT_EQ(values(nn::Dropout(0)(x)), values(x));
+  EXPECT_EQ(values(nn::Dropout(1)(x)), Numbers(12, 0));
+  EXPECT_EQ(nn::Dropout()->options.p(), 0.5);
+  const Tensor t = x.clone();
+  EXPECT_TRUE(nn::Dropout(nn::DropoutOptions(1).inplace(true))(t).is_same(t));
+  EXPECT_EQ(values(t), Numbers(12, 0));
+  for (const double p : {-0.1, 1.1, std::nan("")}) {
+    expect_error([&] { nn::Dropout{p}; }, {"Dropout", "[0, 1]"});
+  }
+  EXPECT_EQ(printed(*nn::Dropout(0.2)), "Dropout(p=0.2, inplace=false)");
+}
+
+}  // namespace
+}  // namespace taper::testing

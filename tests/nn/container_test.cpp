@@ -1,0 +1,97 @@
+// Sequential, ModuleList and Functional; and the path by which an error names a module.
+#include "taper/nn/container.h"
+
+#include "taper/nn/layers.h"
+#include "taper/nn/stateless.h"
+#include "taper/nn/transformer.h"
+#include "taper/tests/nn/nn_testing.h"
+
+namespace taper::testing {
+namespace {
+
+using Keys = std::vector<std::string>;
+
+TEST(Sequential, RunsItsModulesInOrder) {
+  const nn::Linear a(3, 4), b(4, 2);
+  const nn::Sequential net(a, nn::ReLU(), b);
+  const Tensor x = sample({5, 3}).to(kFloat32);
+  EXPECT_EQ(values(net(x)), values(b(relu(a(x)))));
+  EXPECT_EQ(values(net->forward(x)), values(net(x)));
+  EXPECT_EQ(net->named_parameters().keys(), (Keys{"0.weight", "0.bias", "2.weight", "2.bias"}));
+  EXPECT_EQ(net->size(), 3U);
+  EXPECT_EQ((*net)[2].get(), b.get());
+  EXPECT_EQ(net->ptr(0).get(), a.get());
+  net->to(kFloat64);
+  expect_parameter_gradients(*net, [&, y = x.to(kFloat64)] { return net(y); });
+}
+
+TEST(Sequential, IsBuiltByNamesByOneModuleAndByPushing) {
+  const nn::Sequential named({{"fc", nn::Linear(3, 4)}, {"act", nn::Tanh()}});
+  EXPECT_EQ(named->named_children().keys(), (Keys{"fc", "act"}));
+  const nn::Sequential one(nn::Linear(3, 4));
+  EXPECT_EQ(one->named_parameters().keys(), (Keys{"0.weight", "0.bias"}));
+  nn::Sequential grown;
+  EXPECT_TRUE(grown->is_empty());
+  grown->push_back(nn::Linear(3, 4));
+  grown->push_back("act", nn::Tanh());
+  grown->push_back(nn::Sequential(nn::Linear(4, 1), nn::ReLU()));
+  EXPECT_EQ(grown->named_children().keys(), (Keys{"0", "act", "2"}));
+  EXPECT_TRUE(grown(ones({2, 3})).sizes() == IntArrayRef({2, 1}));
+  std::size_t seen = 0;
+  for (const nn::AnyModule& m : *grown) seen += m.ptr() == nullptr ? 0U : 1U;
+  EXPECT_EQ(seen, 3U);
+  expect_error([&] { grown->push_back("act", nn::Tanh()); }, {"'act'", "already"});
+}
+
+TEST(Sequential, EmptyIsRefused) {
+  const nn::Sequential net;
+  const Error e = error_of([&] { net(ones({1})); });
+  EXPECT_EQ(e.loc().line, unsigned{__LINE__ - 1});
+  EXPECT_NE(std::string(e.what()).find("Sequential"), std::string::npos);
+}
+
+TEST(Sequential, InsideAClonedModuleIsCopiedToo) {
+  struct NetImpl : nn::Cloneable<NetImpl> {
+    NetImpl() { reset(); }
+    void reset() override {
+      body = register_module("body", nn::Sequential(nn::Linear(2, 3), nn::Tanh()));
+    }
+    nn::Sequential body{nullptr};
+  };
+  const auto net = std::make_shared<NetImpl>();
+  const auto copy = std::dynamic_pointer_cast<NetImpl>(net->clone());
+  const Tensor x = ones({1, 2});
+  EXPECT_EQ(values(copy->body(x)), values(net->body(x)));
+  EXPECT_NE(copy->body.get(), net->body.get());
+}
+
+// --- Scopes: the path that a user would write
+// -----------------------------------------------------
+
+struct BlockImpl : nn::Module {
+  BlockImpl() : body(register_module("body", nn::Sequential(nn::Linear(2, 3), nn::Linear(2, 3)))) {}
+
+  Tensor forward(const Tensor& x) { return body(x); }
+
+  nn::Sequential body;
+};
+TAPER_MODULE(Block);
+
+struct StackImpl : nn::Module {
+  StackImpl() {
+    layers->push_back(Block());
+    register_module("layers", layers);
+    layers->push_back(Block());
+  }
+
+  Tensor forward(const Tensor& x) { return layers->at<BlockImpl>(1).forward(x); }
+
+  // The list's modules through their own calls, which alone know what they are.
+  Tensor norms(const Tensor& x) { return extra->at<nn::LayerNormImpl>(0).forward(x); }
+
+  nn::ModuleList layers, extra = register_module("extra", nn::ModuleList());
+};
+TAPER_MODULE(Stack);
+
+}  // namespace
+}  // namespace taper::testing

@@ -1,0 +1,246 @@
+// Linear, Conv2d, Embedding and LayerNorm: shapes, values by slow loops, gradients, first values.
+#include "taper/nn/layers.h"
+
+#include "taper/autograd/ops/index.h"
+#include "taper/autograd/ops/random.h"
+#include "taper/tests/nn/nn_testing.h"
+
+namespace taper::testing {
+namespace {
+
+template <class Holder> Holder f64(Holder module) {
+  module->to(kFloat64);
+  return module;
+}
+
+// --- Linear
+// ---------------------------------------------------------------------------------------
+
+TEST(Linear, IsWeightTimesInputPlusBias) {
+  for (const bool bias : {true, false}) {
+    const auto fc = f64(nn::Linear(nn::LinearOptions(3, 2).bias(bias)));
+    const Tensor x = sample({2, 4, 3});
+    const Tensor y = fc(x);
+    ASSERT_TRUE(y.sizes() == IntArrayRef({2, 4, 2}));
+    const Numbers in = values(x), w = values(fc->weight), got = values(y);
+    for (std::size_t row = 0; row < 8; ++row) {
+      for (std::size_t o = 0; o < 2; ++o) {
+        double want = bias ? values(fc->bias)[o] : 0;
+        for (std::size_t k = 0; k < 3; ++k) want += in[3 * row + k] * w[3 * o + k];
+        EXPECT_NEAR(got[2 * row + o], want, 1e-12);
+      }
+    }
+    EXPECT_EQ(fc->named_parameters().size(), bias ? 2U : 1U);
+    expect_parameter_gradients(*fc, [&] { return fc(x); });
+  }
+}
+
+TEST(Linear, TakesVectorsAndEmptyBatches) {
+  const auto fc = f64(nn::Linear(3, 2));
+  EXPECT_TRUE(fc(sample({3})).sizes() == IntArrayRef({2}));
+  const Tensor y = fc(sample({0, 3}));
+  EXPECT_TRUE(y.sizes() == IntArrayRef({0, 2}));
+  y.sum().backward();
+  EXPECT_EQ(values(fc->weight.grad()), Numbers(6, 0));
+}
+
+TEST(Linear, BeginsUniformWithinTheRootOfItsFanIn) {
+  manual_seed(1);
+  const nn::Linear fc(100, 300);
+  expect_uniform(fc->weight, 0.1);
+  expect_uniform(fc->bias, 0.1);
+  manual_seed(1);
+  EXPECT_EQ(values(nn::Linear(100, 300)->weight), values(fc->weight));
+}
+
+TEST(Linear, ErrorsNameShapesLineAndScope) {
+  struct NetImpl : nn::Module {
+    NetImpl() : fc(register_module("fc", nn::Linear(3, 2))) {}
+    Tensor forward(const Tensor& x) { return fc(x); }
+    nn::Linear fc;
+  };
+  const nn::ModuleHolder<NetImpl> net;
+  const Error e = error_of([&] { net(ones({5, 4})); });
+  expect_names(e, __LINE__ - 1, "fc", {"linear", "(5, 4)", "(2, 3)"});
+  const Error dtype = error_of([&] { net->fc(ones({5, 3}, kFloat64)); });
+  expect_names(dtype, __LINE__ - 1, "fc", {"linear", "f64", "f32"});
+  const Error direct = error_of([&] { net->fc->forward(ones({5, 4})); });
+  expect_names(direct, __LINE__ - 1, "fc", {"linear", "(5, 4)"});
+  const Error undefined = error_of([&] { net->fc(Tensor()); });
+  expect_names(undefined, __LINE__ - 1, "fc", {"undefined"});
+  const Error negative = error_of([] { nn::Linear(-1, 2); });
+  EXPECT_NE(std::string(negative.what()).find("Linear"), std::string::npos);
+  EXPECT_EQ(scope_name(call_site.scope), "");
+}
+
+// --- Conv2d
+// ---------------------------------------------------------------------------------------
+
+struct Window {
+  std::int64_t stride, padding, dilation, groups;
+};
+
+double at(const Tensor& t, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+  const bool inside = c >= 0 && c < t.size(2) && d >= 0 && d < t.size(3);
+  const auto* p = t.data_ptr<double>();
+  return inside ? p[((a * t.size(1) + b) * t.size(2) + c) * t.size(3) + d] : 0;
+}
+
+double convolved(const nn::Conv2dImpl& conv,
+                 const Tensor& x,
+                 const Window& w,
+                 const std::array<std::int64_t, 4>& place) {
+  const auto [n, o, row, column] = place;
+  const std::int64_t per_group = conv.weight.size(1);
+  const std::int64_t first = o / (conv.weight.size(0) / w.groups) * per_group;
+  double sum = conv.bias.defined() ? values(conv.bias)[static_cast<std::size_t>(o)] : 0;
+  for (std::int64_t c = 0; c < per_group; ++c) {
+    for (std::int64_t i = 0; i < conv.weight.size(2); ++i) {
+      for (std::int64_t j = 0; j < conv.weight.size(3); ++j) {
+        sum += at(conv.weight, o, c, i, j) * at(x, n, first + c,
+                                                row * w.stride + i * w.dilation - w.padding,
+                                                column * w.stride + j * w.dilation - w.padding);
+      }
+    }
+  }
+  return sum;
+}
+
+TEST(Conv2d, IsTheSumOverItsWindow) {
+  const std::vector<Window> windows = {{1, 0, 1, 1}, {2, 1, 1, 1}, {1, 2, 2, 1}, {2, 1, 1, 2}};
+  for (const Window& w : windows) {
+    const auto conv = f64(nn::Conv2d(nn::Conv2dOptions(4, 6, {3, 2})
+                                         .stride(w.stride)
+                                         .padding(w.padding)
+                                         .dilation(w.dilation)
+                                         .groups(w.groups)
+                                         .bias(w.stride == 1)));
+    const Tensor x = sample({2, 4, 7, 6});
+    const Tensor y = conv(x);
+    const auto size = [&](std::int64_t in, std::int64_t k) {
+      return (in + 2 * w.padding - w.dilation * (k - 1) - 1) / w.stride + 1;
+    };
+    ASSERT_TRUE(y.sizes() == IntArrayRef({2, 6, size(7, 3), size(6, 2)}));
+    const Numbers got = values(y);
+    std::size_t k = 0;
+    for (std::int64_t n = 0; n < 2; ++n)
+      for (std::int64_t o = 0; o < 6; ++o)
+        for (std::int64_t i = 0; i < y.size(2); ++i)
+          for (std::int64_t j = 0; j < y.size(3); ++j)
+            ASSERT_NEAR(got[k++], convolved(*conv, x, w, {n, o, i, j}), 1e-12);
+  }
+}
+
+TEST(Conv2d, GradientsReachWeightAndBias) {
+  const auto conv = f64(nn::Conv2d(nn::Conv2dOptions(2, 4, 3).stride(2).padding(1).groups(2)));
+  const Tensor x = sample({2, 2, 5, 4});
+  expect_parameter_gradients(*conv, [&] { return conv(x); });
+}
+
+TEST(Conv2d, PaddingByRuleKeepsTheSize) {
+  const nn::Conv2d same(nn::Conv2dOptions(2, 3, {3, 4}).padding(kSame));
+  EXPECT_TRUE(same(ones({1, 2, 5, 6})).sizes() == IntArrayRef({1, 3, 5, 6}));
+  const nn::Conv2d valid(nn::Conv2dOptions(2, 3, {3, 4}).padding(kValid));
+  EXPECT_TRUE(valid(ones({1, 2, 5, 6})).sizes() == IntArrayRef({1, 3, 3, 3}));
+}
+
+TEST(Conv2d, ErrorsNameShapesAndLine) {
+  const nn::Conv2d conv(nn::Conv2dOptions(3, 4, 3));
+  const Error channels = error_of([&] { conv(ones({1, 2, 8, 8})); });
+  expect_names(channels, __LINE__ - 1, "", {"conv2d", "2 channels", "(4, 3, 3, 3)"});
+  const Error dims = error_of([&] { conv(ones({8, 8})); });
+  expect_names(dims, __LINE__ - 1, "", {"conv2d", "(8, 8)"});
+  const Error small = error_of([&] { conv(ones({1, 3, 2, 8})); });
+  expect_names(small, __LINE__ - 1, "", {"conv2d", "(1, 3, 2, 8)"});
+  expect_error([] { nn::Conv2d(nn::Conv2dOptions(3, 4, 3).groups(2)); }, {"Conv2d", "groups"});
+}
+
+// --- Embedding
+// ------------------------------------------------------------------------------------
+
+TEST(Embedding, PicksRows) {
+  const auto table = f64(nn::Embedding(5, 3));
+  const Tensor index = tensor({{4, 0}, {2, 4}}, kInt64);
+  const Tensor y = table(index);
+  ASSERT_TRUE(y.sizes() == IntArrayRef({2, 2, 3}));
+  const Numbers w = values(table->weight), got = values(y);
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(got[k], w[12 + k]);
+    EXPECT_EQ(got[3 + k], w[k]);
+    EXPECT_EQ(got[6 + k], w[6 + k]);
+  }
+  expect_parameter_gradients(*table, [&] { return table(index); });
+  y.sum().backward();
+  EXPECT_TRUE(table(zeros({0}, kInt64)).sizes() == IntArrayRef({0, 3}));
+  EXPECT_TRUE(table(tensor(3, kInt32)).sizes() == IntArrayRef({3}));
+}
+
+TEST(Embedding, ThePaddingRowIsZeroAndStaysSo) {
+  for (const std::int64_t pad : {1, -4}) {
+    const nn::Embedding table(nn::EmbeddingOptions(5, 2).padding_idx(pad));
+    EXPECT_EQ(table->options.padding_idx(), 1);
+    EXPECT_EQ(values(table->weight[1]), Numbers(2, 0));
+    table(tensor({1, 1, 2}, kInt64)).sum().backward();
+    EXPECT_EQ(values(table->weight.grad().sum(1)), (Numbers{0, 0, 2, 0, 0}));
+  }
+  expect_error([] { nn::Embedding(nn::EmbeddingOptions(5, 2).padding_idx(5)); },
+               {"Embedding", "5"});
+}
+
+TEST(Embedding, BeginsNormal) {
+  manual_seed(3);
+  const Tensor w = nn::Embedding(200, 50)->weight.detach();
+  EXPECT_NEAR(w.mean().item<double>(), 0, 5 / std::sqrt(1e4));
+  EXPECT_NEAR(w.square().mean().item<double>(), 1, 5 * std::sqrt(2 / 1e4));
+}
+
+TEST(Embedding, ErrorsNameTheIndexAndLine) {
+  const nn::Embedding table(5, 2);
+  const Error far = error_of([&] { table(tensor({1, 5}, kInt64)); });
+  expect_names(far, __LINE__ - 1, "", {"embedding", "5"});
+  const Error below = error_of([&] { table(tensor({-1}, kInt64)); });
+  expect_names(below, __LINE__ - 1, "", {"embedding", "-1"});
+  const Error dtype = error_of([&] { table(ones({2})); });
+  expect_names(dtype, __LINE__ - 1, "", {"embedding", "f32"});
+}
+
+// --- LayerNorm
+// ------------------------------------------------------------------------------------
+
+TEST(LayerNorm, NormalisesTheLastDims) {
+  const auto norm = f64(nn::LayerNorm(nn::LayerNormOptions({2, 3}).eps(0.01)));
+  norm->weight.detach().copy_(sample({2, 3}, 2));
+  norm->bias.detach().copy_(sample({2, 3}, 3));
+  const Tensor x = sample({4, 2, 3});
+  const Numbers in = values(x), got = values(norm(x)), w = values(norm->weight),
+                b = values(norm->bias);
+  for (std::size_t row = 0; row < 4; ++row) {
+    double mean = 0, var = 0;
+    for (std::size_t k = 0; k < 6; ++k) mean += in[6 * row + k] / 6;
+    for (std::size_t k = 0; k < 6; ++k) var += std::pow(in[6 * row + k] - mean, 2) / 6;
+    for (std::size_t k = 0; k < 6; ++k) {
+      EXPECT_NEAR(got[6 * row + k], (in[6 * row + k] - mean) / std::sqrt(var + 0.01) * w[k] + b[k],
+                  1e-12);
+    }
+  }
+  expect_parameter_gradients(*norm, [&] { return norm(x); });
+}
+
+TEST(LayerNorm, BeginsAsPlainNormalisation) {
+  const nn::LayerNorm norm(nn::LayerNormOptions({4}));
+  EXPECT_EQ(values(norm->weight), Numbers(4, 1));
+  EXPECT_EQ(values(norm->bias), Numbers(4, 0));
+  const nn::LayerNorm plain(nn::LayerNormOptions({4}).elementwise_affine(false));
+  EXPECT_TRUE(plain->parameters().empty());
+  const Tensor x = sample({3, 4}).to(kFloat32);
+  EXPECT_EQ(values(plain(x)), values(norm(x)));
+}
+
+TEST(LayerNorm, ErrorsNameShapesAndLine) {
+  const nn::LayerNorm norm(nn::LayerNormOptions({4}));
+  const Error e = error_of([&] { norm(ones({2, 5})); });
+  expect_names(e, __LINE__ - 1, "", {"layer_norm", "(2, 5)", "(4)"});
+}
+
+}  // namespace
+}  // namespace taper::testing

@@ -1,0 +1,139 @@
+// The module tree: names and their order, modes, moves, copies, and what is refused.
+#include "taper/nn/layers.h"
+#include "taper/tests/nn/nn_testing.h"
+
+namespace taper::testing {
+namespace {
+
+using Keys = std::vector<std::string>;
+
+struct PairImpl : nn::Cloneable<PairImpl> {
+  PairImpl() { reset(); }
+
+  void reset() override {
+    scale = register_parameter("scale", ones({2}));
+    step = register_buffer("step", zeros({1}));
+    a = register_module("a", nn::Linear(2, 3));
+    b = register_module("b", nn::Linear(nn::LinearOptions(3, 1).bias(false)));
+  }
+
+  Tensor forward(const Tensor& x) { return b(a(x * scale)); }
+
+  Tensor scale, step;
+  nn::Linear a{nullptr}, b{nullptr};
+};
+TAPER_MODULE(Pair);
+
+struct NestImpl : nn::Module {
+  NestImpl()
+      : pair(register_module("pair", Pair())), norm(register_module("norm", nn::BatchNorm2d(4))) {}
+
+  Tensor forward(const Tensor& x) { return norm(pair(x)); }
+
+  Pair pair;
+  nn::BatchNorm2d norm;
+};
+TAPER_MODULE(Nest);
+
+template <class Dict> Keys keys_of(const Dict& dict) {
+  return dict.keys();
+}
+
+TEST(Module, NamesComeInTheOrderOfRegistration) {
+  const Nest nest;
+  EXPECT_EQ(keys_of(nest->named_parameters()), (Keys{"pair.scale", "pair.a.weight", "pair.a.bias",
+                                                     "pair.b.weight", "norm.weight", "norm.bias"}));
+  EXPECT_EQ(keys_of(nest->named_buffers()), (Keys{"pair.step", "norm.running_mean",
+                                                  "norm.running_var", "norm.num_batches_tracked"}));
+  EXPECT_EQ(keys_of(nest->named_children()), (Keys{"pair", "norm"}));
+  EXPECT_EQ(keys_of(nest->named_modules()), (Keys{"", "pair", "pair.a", "pair.b", "norm"}));
+  EXPECT_EQ(keys_of(nest->named_modules(false)), (Keys{"pair", "pair.a", "pair.b", "norm"}));
+  EXPECT_EQ(keys_of(nest->pair->named_parameters(false)), (Keys{"scale"}));
+  EXPECT_EQ(nest->modules().size(), 5U);
+  EXPECT_EQ(nest->modules()[2].get(), nest->pair->a.get());
+  EXPECT_EQ(nest->children()[1].get(), nest->norm.get());
+  EXPECT_EQ(nest->parameters().size(), 6U);
+  EXPECT_EQ(nest->buffers(false).size(), 0U);
+  EXPECT_TRUE(nest->named_parameters()["pair.a.weight"].is_same(nest->pair->a->weight));
+}
+
+TEST(Module, StateIsParametersThenBuffersOfTheWholeTree) {
+  const Keys keys = keys_of(Pair()->state_dict());
+  EXPECT_EQ(keys, (Keys{"scale", "a.weight", "a.bias", "b.weight", "step"}));
+}
+
+TEST(Module, ModesReachTheWholeTree) {
+  const Nest nest;
+  EXPECT_TRUE(nest->is_training());
+  nest->eval();
+  for (const auto& m : nest->modules()) EXPECT_FALSE(m->is_training());
+  nest->pair->train();
+  EXPECT_TRUE(nest->pair->a->is_training());
+  EXPECT_FALSE(nest->is_training() || nest->norm->is_training());
+}
+
+TEST(Module, MovesKeepIdentityGradientsAndIntegers) {
+  const Nest nest;
+  const Tensor w = nest->pair->a->weight;
+  w.mutable_grad() = ones({3, 2});
+  const Tensor before = w.detach().clone();
+  nest->to(kFloat64);
+  EXPECT_TRUE(w.is_same(nest->pair->a->weight));
+  EXPECT_EQ(w.dtype(), kFloat64);
+  EXPECT_EQ(w.grad().dtype(), kFloat64);
+  EXPECT_TRUE(w.requires_grad() && w.is_leaf());
+  EXPECT_EQ(values(w), values(before));
+  EXPECT_EQ(nest->norm->running_mean.dtype(), kFloat64);
+  EXPECT_EQ(nest->norm->num_batches_tracked.dtype(), kInt64);
+  nest->to(Device(kCPU), kFloat32);
+  EXPECT_EQ(w.dtype(), kFloat32);
+  nest->to(Device(kCPU));
+  nest->to(kCPU);
+  EXPECT_EQ(w.device(), Device(kCPU));
+  (w * 2).sum().backward();
+  EXPECT_EQ(values(w.grad()), Numbers(6, 3));
+}
+
+TEST(Module, GradientsAreCleared) {
+  const Pair pair;
+  const auto backward = [&] { pair(ones({1, 2})).sum().backward(); };
+  backward();
+  const Tensor grad = pair->a->bias.grad();
+  pair->zero_grad(false);
+  EXPECT_TRUE(pair->a->bias.grad().is_alias_of(grad));
+  EXPECT_EQ(values(grad), Numbers(3, 0));
+  pair->zero_grad();
+  for (const Tensor& p : pair->parameters()) EXPECT_FALSE(p.grad().defined());
+  pair->requires_grad_(false);
+  EXPECT_FALSE(pair(ones({1, 2})).requires_grad());
+}
+
+TEST(Module, ApplyVisitsParentsFirst) {
+  Keys seen;
+  Nest()->apply([&](nn::Module& m) { seen.push_back(m.name()); });
+  EXPECT_EQ(seen, (Keys{"Nest", "Pair", "Linear", "Linear", "BatchNorm2d"}));
+}
+
+template <class T> struct BoxImpl : nn::Module {};
+
+TEST(Module, WhatCannotBeCopiedSaysHow) {
+  expect_error([] { Nest()->clone(); }, {"clone", "Nest", "Cloneable"});
+}
+
+TEST(Module, PrintsItsTree) {
+  EXPECT_EQ(printed(*Nest()),
+            "Nest(\n"
+            "  (pair): Pair(\n"
+            "    (a): Linear(in_features=2, out_features=3, bias=true)\n"
+            "    (b): Linear(in_features=3, out_features=1, bias=false)\n"
+            "  )\n"
+            "  (norm): BatchNorm2d(4, eps=1e-05, momentum=0.1, affine=true, "
+            "track_running_stats=true)\n"
+            ")");
+  std::ostringstream holder;
+  holder << nn::Linear(1, 1);
+  EXPECT_EQ(holder.str(), "Linear(in_features=1, out_features=1, bias=true)");
+}
+
+}  // namespace
+}  // namespace taper::testing
