@@ -12,6 +12,17 @@ namespace taper::nn {
 
 class ModuleHolderIndicator {};
 
+// What a holder holds; a module itself.
+template <class T> struct ImplementationOf { using type = T; };
+
+template <class T>
+requires std::is_base_of_v<ModuleHolderIndicator, T>
+struct ImplementationOf<T> {
+  using type = typename T::ContainedType;
+};
+
+template <class T> using Implementation = typename ImplementationOf<T>::type;
+
 // Base of all modules. Derive, register what the module owns in the constructor, write forward:
 //
 //   struct NetImpl : nn::Module {
@@ -78,15 +89,14 @@ class Module : public std::enable_shared_from_this<Module> {
   // One line for this module, as "Linear(in_features=784, out_features=10, bias=true)".
   virtual void pretty_print(std::ostream& out) const;
 
-  template <class T> T* as() noexcept {
-    if constexpr (std::is_base_of_v<ModuleHolderIndicator, T>) {
-      return nullptr;
-    } else {
-      return dynamic_cast<T*>(this);
-    }
+  // This module as a LinearImpl for as<LinearImpl>() or as<Linear>(); null when it is another.
+  template <class T> Implementation<T>* as() noexcept {
+    return dynamic_cast<Implementation<T>*>(this);
   }
 
-  template <class T> const T* as() const noexcept { return dynamic_cast<const T*>(this); }
+  template <class T> const Implementation<T>* as() const noexcept {
+    return dynamic_cast<const Implementation<T>*>(this);
+  }
 
   // --- Registration: for constructors -----------------------------------------------------------
   // Names must be new, not empty and without dots. Returns what was registered.

@@ -116,6 +116,14 @@ TEST(Module, ApplyVisitsParentsFirst) {
 
 template <class T> struct BoxImpl : nn::Module {};
 
+TEST(Module, AsFindsTheTypeBehindThePointer) {
+  const Nest nest;
+  const auto children = nest->children();
+  EXPECT_EQ(children[0]->as<PairImpl>(), nest->pair.get());
+  EXPECT_EQ(children[0]->as<Pair>(), nest->pair.get());
+  EXPECT_EQ(children[0]->as<nn::LinearImpl>(), nullptr);
+}
+
 TEST(Module, WhatCannotBeCopiedSaysHow) {
   expect_error([] { Nest()->clone(); }, {"clone", "Nest", "Cloneable"});
 }
