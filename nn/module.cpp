@@ -111,32 +111,44 @@ void Module::unregister_module(const std::string& name) {
   children_ = std::move(kept);
 }
 
-OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
-  OrderedDict<std::string, Tensor> out;
-  for (const auto& p : parameters_) {
-    if (p.value().defined()) out.insert(p.key(), p.value());
+void Module::collect(Tensors Module::*kind,
+                     const std::string& prefix,
+                     bool recurse,
+                     Tensors& out) const {
+  for (const auto& t : this->*kind) {
+    if (t.value().defined()) out.insert(prefix + t.key(), t.value());
   }
-  if (!recurse) return out;
+  if (!recurse) return;
   for (const auto& child : children_) {
-    for (const auto& p : child.value()->named_parameters()) {
-      out.insert(child.key() + "." + p.key(), p.value());
-    }
+    child.value()->collect(kind, prefix + child.key() + ".", true, out);
+  }
+}
+
+namespace {
+
+OrderedDict<std::string, Tensor> first_names(const OrderedDict<std::string, Tensor>& all) {
+  OrderedDict<std::string, Tensor> out;
+  for (const auto& item : all) {
+    const bool known = std::any_of(out.begin(), out.end(), [&](const auto& other) {
+      return other.value().is_same(item.value());
+    });
+    if (!known) out.insert(item.key(), item.value());
   }
   return out;
 }
 
+}  // namespace
+
+OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
+  Tensors all;
+  collect(&Module::parameters_, "", recurse, all);
+  return first_names(all);
+}
+
 OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
-  OrderedDict<std::string, Tensor> out;
-  for (const auto& b : buffers_) {
-    if (b.value().defined()) out.insert(b.key(), b.value());
-  }
-  if (!recurse) return out;
-  for (const auto& child : children_) {
-    for (const auto& b : child.value()->named_buffers()) {
-      out.insert(child.key() + "." + b.key(), b.value());
-    }
-  }
-  return out;
+  Tensors all;
+  collect(&Module::buffers_, "", recurse, all);
+  return first_names(all);
 }
 
 std::vector<Tensor> Module::parameters(bool recurse) const {
@@ -175,8 +187,9 @@ std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {
 }
 
 OrderedDict<std::string, Tensor> Module::state_dict() const {
-  OrderedDict<std::string, Tensor> out = named_parameters();
-  for (const auto& b : named_buffers()) out.insert(b.key(), b.value());
+  Tensors out;
+  collect(&Module::parameters_, "", true, out);
+  collect(&Module::buffers_, "", true, out);
   return out;
 }
 

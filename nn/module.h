@@ -47,6 +47,7 @@ class Module : public std::enable_shared_from_this<Module> {
   const std::string& name() const;
 
   // --- The tree. Names are paths with dots, in the order of registration. ---------------------
+  // A parameter or buffer that several modules share comes once, under the first of its names.
   std::vector<Tensor> parameters(bool recurse = true) const;
   OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
@@ -55,7 +56,8 @@ class Module : public std::enable_shared_from_this<Module> {
   OrderedDict<std::string, std::shared_ptr<Module>> named_children() const;
   std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
   OrderedDict<std::string, std::shared_ptr<Module>> named_modules(bool include_self = true) const;
-  // Parameters, then buffers: what save() writes. The tensors are shared, not copied.
+  // Parameters, then buffers, under all their names: what save() writes. The tensors are shared,
+  // not copied.
   OrderedDict<std::string, Tensor> state_dict() const;
   // Copies values in. A missing, unexpected or differently shaped name is an Error that lists all
   // of them with shapes and the nearest names; nothing is changed then. strict = false ignores
@@ -130,10 +132,13 @@ class Module : public std::enable_shared_from_this<Module> {
   std::uint32_t scope_below(std::uint32_t parent) const;
 
  private:
+  using Tensors = OrderedDict<std::string, Tensor>;
+
   void add_child(std::string name, std::shared_ptr<Module> module);
+  void collect(Tensors Module::*kind, const std::string& prefix, bool recurse, Tensors& out) const;
   void move_all(std::optional<Device> device, std::optional<DType> dtype);
 
-  OrderedDict<std::string, Tensor> parameters_, buffers_;
+  Tensors parameters_, buffers_;
   OrderedDict<std::string, std::shared_ptr<Module>> children_;
   bool training_ = true;
   mutable std::string type_name_;

@@ -62,6 +62,23 @@ TEST(Module, StateIsParametersThenBuffersOfTheWholeTree) {
   EXPECT_EQ(keys, (Keys{"scale", "a.weight", "a.bias", "b.weight", "step"}));
 }
 
+// Two layers that share a weight: one parameter to optimize, two names in a checkpoint.
+TEST(Module, ASharedParameterIsCountedOnce) {
+  struct Tied : nn::Module {
+    Tied() {
+      const nn::Linear fc(2, 2);
+      register_module("first", fc);
+      register_module("second", fc);
+      register_buffer("mean", zeros({1}));
+    }
+  };
+  const Tied tied;
+  EXPECT_EQ(tied.parameters().size(), 2U);
+  EXPECT_EQ(keys_of(tied.named_parameters()), (Keys{"first.weight", "first.bias"}));
+  EXPECT_EQ(keys_of(tied.state_dict()),
+            (Keys{"first.weight", "first.bias", "second.weight", "second.bias", "mean"}));
+}
+
 TEST(Module, ModesReachTheWholeTree) {
   const Nest nest;
   EXPECT_TRUE(nest->is_training());
