@@ -93,12 +93,12 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override;
   void reset() override {}
 
-  void push_back(AnyModule module) {
-    push_back(std::to_string(modules_.size()), std::move(module));
+  void push_back(AnyModule module, Loc loc = Loc::current()) {
+    push_back(std::to_string(modules_.size()), std::move(module), loc);
   }
 
-  void push_back(std::string name, AnyModule module) {
-    register_module(std::move(name), module.ptr());
+  void push_back(std::string name, AnyModule module, Loc loc = Loc::current()) {
+    register_module(std::move(name), module.ptr(), loc);
     modules_.push_back(std::move(module));
   }
 
@@ -142,19 +142,22 @@ class ModuleListImpl : public Module {
  public:
   ModuleListImpl() = default;
 
-  template <class M> void push_back(std::shared_ptr<M> module) {
-    register_module(std::to_string(list_.size()), module);
+  template <class M> void push_back(std::shared_ptr<M> module, Loc loc = Loc::current()) {
+    register_module(std::to_string(list_.size()), module, loc);
     list_.push_back(std::move(module));
   }
 
   template <class Holder>
   requires std::is_base_of_v<ModuleHolderIndicator, Holder>
-  void push_back(const Holder& holder) { push_back(holder.ptr()); }
+  void push_back(const Holder& holder, Loc loc = Loc::current()) {
+    const Call call(loc);
+    push_back(holder.ptr(), loc);
+  }
 
   // A module by value, as LibTorch takes it.
   template <class M>
-  requires(std::is_base_of_v<Module, M>) void push_back(M module) {
-    push_back(std::make_shared<M>(std::move(module)));
+  requires(std::is_base_of_v<Module, M>) void push_back(M module, Loc loc = Loc::current()) {
+    push_back(std::make_shared<M>(std::move(module)), loc);
   }
 
   std::size_t size() const { return list_.size(); }

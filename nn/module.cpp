@@ -16,12 +16,21 @@ namespace {
 
 thread_local const Module* current_module = nullptr;
 
-std::string type_of(const Module& module) {
+// "taper::nn::LinearImpl" as "Linear", "(anonymous namespace)::BoxImpl<ns::Item>" as "Box".
+std::string short_name(const std::type_info& type) {
   int status = 0;
-  char* text = abi::__cxa_demangle(typeid(module).name(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? text : typeid(module).name();
+  char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? text : type.name();
   std::free(text);
-  name = name.substr(name.rfind(':') + 1);
+  std::size_t begin = 0;
+  int depth = 0;  // of <> and ()
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<' || name[i] == '(') ++depth;
+    if (name[i] == '>' || name[i] == ')') --depth;
+    if (name[i] == ':' && depth == 0) begin = i + 1;
+  }
+  name = name.substr(begin);
+  name = name.substr(0, name.find('<'));
   if (name.size() > 4 && name.ends_with("Impl")) name.resize(name.size() - 4);
   return name;
 }
@@ -73,8 +82,13 @@ ModuleScope::~ModuleScope() {
 }
 
 const std::string& Module::name() const {
-  if (type_name_.empty()) type_name_ = type_of(*this);
+  if (type_name_.empty()) type_name_ = short_name(typeid(*this));
   return type_name_;
+}
+
+void fail_empty_holder(const std::type_info& contained) {
+  fail(str("an empty holder of ", short_name(contained),
+           " is used; construct the module before, or assign one to it"));
 }
 
 std::uint32_t Module::scope_below(std::uint32_t parent) const {
@@ -85,24 +99,37 @@ std::uint32_t Module::scope_below(std::uint32_t parent) const {
   return static_cast<std::uint32_t>(scope_cache_);
 }
 
-Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad, Loc loc) {
+  const Call call(loc);
   check_name("register_parameter", name, parameters_.contains(name) || buffers_.contains(name));
   if (tensor.defined()) tensor.requires_grad_(requires_grad);
   return parameters_.insert(std::move(name), std::move(tensor));
 }
 
-Tensor& Module::register_buffer(std::string name, Tensor tensor) {
+Tensor& Module::register_buffer(std::string name, Tensor tensor, Loc loc) {
+  const Call call(loc);
   check_name("register_buffer", name, parameters_.contains(name) || buffers_.contains(name));
   return buffers_.insert(std::move(name), std::move(tensor));
 }
 
-void Module::add_child(std::string name, std::shared_ptr<Module> module) {
+void Module::add_child(std::string name, std::shared_ptr<Module> module, Loc loc) {
+  const Call call(loc);
   check_name("register_module", name, children_.contains(name));
+  TAPER_CHECK(module != nullptr, "register_module: the pointer for '", name, "' is empty");
   module->scope_name_ = name;
   children_.insert(std::move(name), std::move(module));
 }
 
-void Module::unregister_module(const std::string& name) {
+void Module::replace_child(const std::string& name, std::shared_ptr<Module> module, Loc loc) {
+  const Call call(loc);
+  TAPER_CHECK(children_.contains(name), "replace_module: there is no '", name, "'");
+  TAPER_CHECK(module != nullptr, "replace_module: the pointer for '", name, "' is empty");
+  module->scope_name_ = name;
+  children_[name] = std::move(module);
+}
+
+void Module::unregister_module(const std::string& name, Loc loc) {
+  const Call call(loc);
   TAPER_CHECK(children_.contains(name), "unregister_module: there is no '", name, "'");
   OrderedDict<std::string, std::shared_ptr<Module>> kept;
   for (const auto& item : children_) {
@@ -245,16 +272,28 @@ void Module::move_all(std::optional<Device> device, std::optional<DType> dtype) 
   for (const auto& child : children_) child.value()->move_all(device, dtype);
 }
 
-void Module::to(Device device, DType dtype, bool) {
+namespace {
+
+void check_floating(DType dtype) {
+  TAPER_CHECK(is_floating_point(dtype), "to: parameters must stay floating-point, got ", dtype);
+}
+
+}  // namespace
+
+void Module::to(Device device, DType dtype, bool, Loc loc) {
+  const Call call(loc);
+  check_floating(dtype);
   move_all(device, dtype);
 }
 
-void Module::to(DType dtype, bool) {
-  TAPER_CHECK(is_floating_point(dtype), "to: parameters must stay floating-point, got ", dtype);
+void Module::to(DType dtype, bool, Loc loc) {
+  const Call call(loc);
+  check_floating(dtype);
   move_all(std::nullopt, dtype);
 }
 
-void Module::to(Device device, bool) {
+void Module::to(Device device, bool, Loc loc) {
+  const Call call(loc);
   move_all(device, std::nullopt);
 }
 

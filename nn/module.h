@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <vector>
 
 #include "taper/core/base/ordered_dict.h"
@@ -71,10 +72,11 @@ class Module : public std::enable_shared_from_this<Module> {
   virtual void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const { return training_; }
-  virtual void to(Device device, DType dtype, bool non_blocking = false);
-  virtual void to(DType dtype, bool non_blocking = false);
-  virtual void to(Device device, bool non_blocking = false);
-  void to(DeviceType device) { to(Device(device)); }
+  // Tensors keep their identity and their gradients; a dtype reaches only floating-point ones.
+  virtual void to(Device device, DType dtype, bool non_blocking = false, Loc loc = Loc::current());
+  virtual void to(DType dtype, bool non_blocking = false, Loc loc = Loc::current());
+  virtual void to(Device device, bool non_blocking = false, Loc loc = Loc::current());
+  void to(DeviceType device, Loc loc = Loc::current()) { to(Device(device), false, loc); }
   virtual void zero_grad(bool set_to_none = true);
   void requires_grad_(bool on = true);
 
@@ -102,30 +104,46 @@ class Module : public std::enable_shared_from_this<Module> {
 
   // --- Registration: for constructors -----------------------------------------------------------
   // Names must be new, not empty and without dots. Returns what was registered.
-  Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
-  Tensor& register_buffer(std::string name, Tensor tensor);
+  Tensor& register_parameter(std::string name,
+                             Tensor tensor,
+                             bool requires_grad = true,
+                             Loc loc = Loc::current());
+  Tensor& register_buffer(std::string name, Tensor tensor, Loc loc = Loc::current());
 
   template <class M>
-  std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
-    add_child(std::move(name), module);
+  std::shared_ptr<M> register_module(std::string name,
+                                     std::shared_ptr<M> module,
+                                     Loc loc = Loc::current()) {
+    add_child(std::move(name), module, loc);
     return module;
   }
 
   template <class Holder>
-  requires std::is_base_of_v<ModuleHolderIndicator, Holder> Holder register_module(std::string name,
-                                                                                   Holder holder) {
-    add_child(std::move(name), holder.ptr());
+  requires std::is_base_of_v<ModuleHolderIndicator, Holder> Holder
+  register_module(std::string name, Holder holder, Loc loc = Loc::current()) {
+    const Call call(loc);
+    add_child(std::move(name), holder.ptr(), loc);
     return holder;
   }
 
+  // The new module takes the place of the old one in the order.
   template <class M>
-  std::shared_ptr<M> replace_module(const std::string& name, std::shared_ptr<M> module) {
-    children_[name] = module;
-    module->scope_name_ = name;
+  std::shared_ptr<M> replace_module(const std::string& name,
+                                    std::shared_ptr<M> module,
+                                    Loc loc = Loc::current()) {
+    replace_child(name, module, loc);
     return module;
   }
 
-  void unregister_module(const std::string& name);
+  template <class Holder>
+  requires std::is_base_of_v<ModuleHolderIndicator, Holder> Holder
+  replace_module(const std::string& name, Holder holder, Loc loc = Loc::current()) {
+    const Call call(loc);
+    replace_child(name, holder.ptr(), loc);
+    return holder;
+  }
+
+  void unregister_module(const std::string& name, Loc loc = Loc::current());
 
   // --- For Taper's own files --------------------------------------------------------------------
   // The scope number of this module below the thread's present scope.
@@ -134,7 +152,8 @@ class Module : public std::enable_shared_from_this<Module> {
  private:
   using Tensors = OrderedDict<std::string, Tensor>;
 
-  void add_child(std::string name, std::shared_ptr<Module> module);
+  void add_child(std::string name, std::shared_ptr<Module> module, Loc loc);
+  void replace_child(const std::string& name, std::shared_ptr<Module> module, Loc loc);
   void collect(Tensors Module::*kind, const std::string& prefix, bool recurse, Tensors& out) const;
   void move_all(std::optional<Device> device, std::optional<DType> dtype);
 
@@ -183,6 +202,8 @@ template <class Derived> class Cloneable : public Module {
   void forget() { static_cast<Module&>(*this) = Module(this->name()); }
 };
 
+[[noreturn]] void fail_empty_holder(const std::type_info& contained);
+
 // A shared handle to a module: what TAPER_MODULE(Foo) makes of FooImpl. Copies share the module.
 template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
  public:
@@ -215,7 +236,7 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
   }
 
   Contained* get() const {
-    TAPER_CHECK(impl_ != nullptr, "an empty module holder is used; construct the module first");
+    if (impl_ == nullptr) fail_empty_holder(typeid(Contained));
     return impl_.get();
   }
 

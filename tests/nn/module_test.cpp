@@ -111,6 +111,15 @@ TEST(Module, MovesKeepIdentityGradientsAndIntegers) {
   EXPECT_EQ(values(w.grad()), Numbers(6, 3));
 }
 
+TEST(Module, MovesToIntegersAreRefused) {
+  const nn::Linear fc(2, 2);
+  const Error one = error_of([&] { fc->to(kInt64); });
+  expect_names(one, __LINE__ - 1, "", {"floating-point", "i64"});
+  const Error both = error_of([&] { fc->to(Device(kCPU), kInt32); });
+  expect_names(both, __LINE__ - 1, "", {"floating-point", "i32"});
+  EXPECT_EQ(fc->weight.dtype(), kFloat32);
+}
+
 TEST(Module, GradientsAreCleared) {
   const Pair pair;
   const auto backward = [&] { pair(ones({1, 2})).sum().backward(); };
@@ -133,12 +142,68 @@ TEST(Module, ApplyVisitsParentsFirst) {
 
 template <class T> struct BoxImpl : nn::Module {};
 
+TEST(Module, TypesAreNamedWithoutNamespaceAndImpl) {
+  struct Local : nn::Module {};
+  EXPECT_EQ(Local().name(), "Local");
+  EXPECT_EQ(NestImpl().name(), "Nest");
+  EXPECT_EQ(BoxImpl<std::vector<nn::Linear>>().name(), "Box");
+  EXPECT_EQ(nn::Module("mine").name(), "mine");
+}
+
 TEST(Module, AsFindsTheTypeBehindThePointer) {
   const Nest nest;
   const auto children = nest->children();
   EXPECT_EQ(children[0]->as<PairImpl>(), nest->pair.get());
   EXPECT_EQ(children[0]->as<Pair>(), nest->pair.get());
   EXPECT_EQ(children[0]->as<nn::LinearImpl>(), nullptr);
+}
+
+TEST(Module, WrongNamesAreRefusedAtTheUsersLine) {
+  nn::Module m("Net");
+  m.register_module("fc", nn::Linear(1, 1));
+  m.register_parameter("w", ones({1}));
+  const Error twice = error_of([&] { m.register_module("fc", nn::Linear(1, 1)); });
+  expect_names(twice, __LINE__ - 1, "", {"register_module", "'fc'", "already"});
+  const Error dotted = error_of([&] { m.register_parameter("a.b", ones({1})); });
+  expect_names(dotted, __LINE__ - 1, "", {"register_parameter", "'a.b'", "dot"});
+  const Error empty = error_of([&] { m.register_buffer("", ones({1})); });
+  expect_names(empty, __LINE__ - 1, "", {"register_buffer", "empty"});
+  const Error taken = error_of([&] { m.register_buffer("w", ones({1})); });
+  expect_names(taken, __LINE__ - 1, "", {"register_buffer", "'w'", "already"});
+  const Error absent = error_of([&] { m.unregister_module("gone"); });
+  expect_names(absent, __LINE__ - 1, "", {"unregister_module", "'gone'"});
+  const Error integers = error_of([&] { m.register_parameter("i", ones({1}, kInt64)); });
+  expect_names(integers, __LINE__ - 1, "", {"i64"});
+  EXPECT_EQ(keys_of(m.named_parameters()), (Keys{"w", "fc.weight", "fc.bias"}));
+}
+
+TEST(Module, AnEmptyHolderSaysWhatItWouldHold) {
+  const nn::Linear fc{nullptr};
+  EXPECT_FALSE(fc);
+  EXPECT_TRUE(fc.is_empty());
+  const Error call = error_of([&] { fc(ones({1, 2})); });
+  expect_names(call, __LINE__ - 1, "", {"Linear", "empty"});
+  EXPECT_NE(message_of([&] { fc->reset(); }).find("Linear"), std::string::npos);
+  nn::Module m;
+  const Error add = error_of([&] { m.register_module("fc", fc); });
+  expect_names(add, __LINE__ - 1, "", {"Linear", "empty"});
+  const std::shared_ptr<nn::LinearImpl> none;
+  const Error null = error_of([&] { m.register_module("fc", none); });
+  expect_names(null, __LINE__ - 1, "", {"'fc'", "empty"});
+}
+
+TEST(Module, ChildrenAreReplacedAndTakenAway) {
+  NestImpl nest;
+  const auto fresh = std::make_shared<nn::LinearImpl>(2, 2);
+  nest.replace_module("pair", fresh);
+  EXPECT_EQ(keys_of(nest.named_parameters()),
+            (Keys{"pair.weight", "pair.bias", "norm.weight", "norm.bias"}));
+  nest.unregister_module("pair");
+  EXPECT_EQ(keys_of(nest.named_parameters()), (Keys{"norm.weight", "norm.bias"}));
+  const Error absent = error_of([&] { nest.replace_module("pair", fresh); });
+  expect_names(absent, __LINE__ - 1, "", {"replace_module", "'pair'"});
+  nest.replace_module("norm", nn::Linear(1, 1));
+  EXPECT_EQ(keys_of(nest.named_parameters()), (Keys{"norm.weight", "norm.bias"}));
 }
 
 TEST(Module, WhatCannotBeCopiedSaysHow) {
