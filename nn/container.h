@@ -77,15 +77,16 @@ struct NamedAnyModule {
 // Its modules one after another; they are called "0", "1", ... unless named.
 class SequentialImpl : public Cloneable<SequentialImpl> {
  public:
-  SequentialImpl() = default;
+  SequentialImpl() { begin_scope("Sequential", false); }
 
-  SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
+  SequentialImpl(std::initializer_list<NamedAnyModule> modules) : SequentialImpl() {
     for (const NamedAnyModule& m : modules) push_back(m.name, m.module);
   }
 
   template <class... Modules>
   requires(sizeof...(Modules) > 0 && (std::is_constructible_v<AnyModule, Modules> &&
-                                      ...)) explicit SequentialImpl(Modules&&... modules) {
+                                      ...)) explicit SequentialImpl(Modules&&... modules)
+      : SequentialImpl() {
     (push_back(AnyModule(std::forward<Modules>(modules))), ...);
   }
 
@@ -140,7 +141,7 @@ class Sequential : public ModuleHolder<SequentialImpl> {
 // A list of modules, registered as "0", "1", ...; forward is the user's.
 class ModuleListImpl : public Module {
  public:
-  ModuleListImpl() = default;
+  ModuleListImpl() { begin_scope("ModuleList", true); }
 
   template <class M> void push_back(std::shared_ptr<M> module, Loc loc = Loc::current()) {
     register_module(std::to_string(list_.size()), module, loc);

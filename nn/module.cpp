@@ -2,6 +2,7 @@
 #include "taper/nn/module.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <ostream>
 #include <sstream>
@@ -93,10 +94,25 @@ void fail_empty_holder(const std::type_info& contained) {
 
 std::uint32_t Module::scope_below(std::uint32_t parent) const {
   if (scope_name_.empty()) return parent;
-  if (scope_cache_ >> 32 != parent + std::uint64_t{1}) {
-    scope_cache_ = (parent + std::uint64_t{1}) << 32 | scope_child(parent, scope_name_);
+  const std::atomic_ref<std::uint64_t> cache(scope_cache_);  // threads may share a module
+  std::uint64_t entry = cache.load(std::memory_order_relaxed);
+  if (entry >> 32 != parent + std::uint64_t{1}) {
+    entry = (parent + std::uint64_t{1}) << 32 | scope_child(parent, scope_name_);
+    cache.store(entry, std::memory_order_relaxed);
   }
-  return static_cast<std::uint32_t>(scope_cache_);
+  return static_cast<std::uint32_t>(entry);
+}
+
+void Module::set_scope(std::string name) {
+  scope_name_ = std::move(name);
+  scope_cache_ = 0;
+  if (!scope_before_children_) return;
+  for (const auto& child : children_) child.value()->set_scope(scope_name_ + "." + child.key());
+}
+
+void Module::begin_scope(std::string name, bool before_children) {
+  scope_before_children_ = before_children;
+  set_scope(std::move(name));
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad, Loc loc) {
@@ -116,7 +132,7 @@ void Module::add_child(std::string name, std::shared_ptr<Module> module, Loc loc
   const Call call(loc);
   check_name("register_module", name, children_.contains(name));
   TAPER_CHECK(module != nullptr, "register_module: the pointer for '", name, "' is empty");
-  module->scope_name_ = name;
+  module->set_scope(scope_before_children_ ? scope_name_ + "." + name : name);
   children_.insert(std::move(name), std::move(module));
 }
 
@@ -124,7 +140,7 @@ void Module::replace_child(const std::string& name, std::shared_ptr<Module> modu
   const Call call(loc);
   TAPER_CHECK(children_.contains(name), "replace_module: there is no '", name, "'");
   TAPER_CHECK(module != nullptr, "replace_module: the pointer for '", name, "' is empty");
-  module->scope_name_ = name;
+  module->set_scope(scope_before_children_ ? scope_name_ + "." + name : name);
   children_[name] = std::move(module);
 }
 

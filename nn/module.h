@@ -149,11 +149,17 @@ class Module : public std::enable_shared_from_this<Module> {
   // The scope number of this module below the thread's present scope.
   std::uint32_t scope_below(std::uint32_t parent) const;
 
+ protected:
+  // For containers, whose modules go by numbers: their scope is `name` until a parent gives them
+  // another. One whose modules are called by others puts its scope before theirs: "layers.0".
+  void begin_scope(std::string name, bool before_children);
+
  private:
   using Tensors = OrderedDict<std::string, Tensor>;
 
   void add_child(std::string name, std::shared_ptr<Module> module, Loc loc);
   void replace_child(const std::string& name, std::shared_ptr<Module> module, Loc loc);
+  void set_scope(std::string name);
   void collect(Tensors Module::*kind, const std::string& prefix, bool recurse, Tensors& out) const;
   void move_all(std::optional<Device> device, std::optional<DType> dtype);
 
@@ -161,7 +167,8 @@ class Module : public std::enable_shared_from_this<Module> {
   OrderedDict<std::string, std::shared_ptr<Module>> children_;
   bool training_ = true;
   mutable std::string type_name_;
-  std::string scope_name_;                 // what the parent calls it; empty for a root
+  std::string scope_name_;  // what the parent calls it; empty for a root
+  bool scope_before_children_ = false;
   mutable std::uint64_t scope_cache_ = 0;  // (parent + 1) << 32 | scope
 };
 

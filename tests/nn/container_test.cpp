@@ -93,5 +93,52 @@ struct StackImpl : nn::Module {
 };
 TAPER_MODULE(Stack);
 
+TEST(Scope, OfASequentialNamesTheIndexAndWhoseItIs) {
+  const nn::Sequential net(nn::Linear(2, 3), nn::Linear(2, 3));
+  const Error e = error_of([&] { net(ones({1, 2})); });
+  expect_names(e, __LINE__ - 1, "Sequential.1", {"linear", "(1, 3)", "(3, 2)"});
+  const nn::Sequential named({{"fc1", nn::Linear(2, 3)}, {"fc2", nn::Linear(2, 3)}});
+  const Error by_name = error_of([&] { named->forward(ones({1, 2})); });
+  expect_names(by_name, __LINE__ - 1, "Sequential.fc2", {"linear"});
+}
+
+TEST(Scope, OfARegisteredSequentialIsItsPath) {
+  const Block block;
+  const Error e = error_of([&] { block(ones({1, 2})); });
+  expect_names(e, __LINE__ - 1, "body.1", {"linear"});
+  struct NetImpl : nn::Module {
+    NetImpl() { register_module("net", net); }
+    nn::Sequential net = nn::Sequential(nn::Sequential(nn::Linear(2, 3)), nn::ReLU());
+  };
+  const NetImpl outer;
+  const Error nested = error_of([&] { outer.net(ones({1, 5})); });
+  expect_names(nested, __LINE__ - 1, "net.0.0", {"linear"});
+}
+
+TEST(Scope, OfAListNamesTheListToo) {
+  const Stack stack;
+  const auto wrong = [&] { stack(ones({1, 2})); };  // Block has no call of its own to name it
+  EXPECT_EQ(error_of(wrong).scope(), "body.1");
+  stack->extra->push_back(nn::LayerNorm(nn::LayerNormOptions({3})));
+  const Error e = error_of([&] { stack->norms(ones({1, 2})); });
+  EXPECT_EQ(e.scope(), "extra.0");
+  nn::ModuleList alone;
+  alone->push_back(nn::Linear(2, 3));
+  const Error own = error_of([&] { alone->at<nn::LinearImpl>(0).forward(ones({1, 5})); });
+  expect_names(own, __LINE__ - 1, "ModuleList.0", {"linear"});
+}
+
+TEST(Scope, FollowsTheLastRegistration) {
+  const nn::Linear fc(2, 3);
+  nn::Module first, second;
+  const auto scope = [&] { return error_of([&] { fc(ones({1, 5})); }).scope(); };
+  EXPECT_EQ(scope(), "");
+  first.register_module("a", fc);
+  EXPECT_EQ(scope(), "a");
+  second.register_module("b", fc);
+  EXPECT_EQ(scope(), "b");
+  EXPECT_EQ(scope_name(call_site.scope), "");
+}
+
 }  // namespace
 }  // namespace taper::testing
