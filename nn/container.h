@@ -45,11 +45,11 @@ class AnyModule {
 };
 
 // A function as a module: nn::Functional(taper::relu), nn::Functional([](const Tensor& x) {...}).
-class FunctionalImpl : public Module {
+class FunctionalImpl : public Stateless<FunctionalImpl> {
  public:
   template <class F>
   requires(!std::is_base_of_v<FunctionalImpl, std::decay_t<F>>) explicit FunctionalImpl(F f)
-      : Module("Functional"), f_(std::make_shared<RunOf<F>>(std::move(f))) {}
+      : f_(std::make_shared<RunOf<F>>(std::move(f))) {}
 
   Tensor forward(const TensorArg& x) { return f_->run(*x); }
 

@@ -78,14 +78,18 @@ void Conv2dImpl::reset_parameters() {
 }
 
 void Conv2dImpl::pretty_print(std::ostream& out) const {
-  const auto pair = [](const ExpandingArray<2>& a) { return str(IntArrayRef(a)); };
+  const auto differs = [](const ExpandingArray<2>& a, std::int64_t usual) {
+    return a[0] != usual || a[1] != usual;
+  };
   out << "Conv2d(" << options.in_channels() << ", " << options.out_channels()
-      << ", kernel_size=" << pair(options.kernel_size()) << ", stride=" << pair(options.stride());
+      << ", kernel_size=" << listed(options.kernel_size())
+      << ", stride=" << listed(options.stride());
   if (options.padding().rule() != PaddingRule::kNumbers) {
-    out << ", padding=" << (options.padding().rule() == PaddingRule::kSame ? "same" : "valid");
-  } else if (options.padding().numbers()[0] != 0 || options.padding().numbers()[1] != 0) {
-    out << ", padding=" << pair(options.padding().numbers());
+    out << ", padding=" << (options.padding().rule() == PaddingRule::kSame ? "'same'" : "'valid'");
+  } else if (differs(options.padding().numbers(), 0)) {
+    out << ", padding=" << listed(options.padding().numbers());
   }
+  if (differs(options.dilation(), 1)) out << ", dilation=" << listed(options.dilation());
   if (options.groups() != 1) out << ", groups=" << options.groups();
   if (!options.bias()) out << ", bias=false";
   out << ')';
@@ -156,8 +160,7 @@ void LayerNormImpl::reset_parameters() {
 }
 
 void LayerNormImpl::pretty_print(std::ostream& out) const {
-  out << "LayerNorm(" << str(IntArrayRef(options.normalized_shape()))
-      << ", eps=" << str(options.eps())
+  out << "LayerNorm(" << listed(options.normalized_shape()) << ", eps=" << str(options.eps())
       << ", elementwise_affine=" << truth(options.elementwise_affine()) << ')';
 }
 
@@ -201,9 +204,9 @@ void BatchNorm2dImpl::reset_parameters() {
 }
 
 void BatchNorm2dImpl::pretty_print(std::ostream& out) const {
-  out << "BatchNorm2d(" << options.num_features() << ", eps=" << str(options.eps());
-  if (options.momentum()) out << ", momentum=" << str(*options.momentum());
-  out << ", affine=" << truth(options.affine())
+  out << "BatchNorm2d(" << options.num_features() << ", eps=" << str(options.eps())
+      << ", momentum=" << (options.momentum() ? str(*options.momentum()) : "None")
+      << ", affine=" << truth(options.affine())
       << ", track_running_stats=" << truth(options.track_running_stats()) << ')';
 }
 

@@ -334,6 +334,10 @@ void Module::pretty_print(std::ostream& out) const {
   out << name();
 }
 
+void print_call(std::ostream& out, const std::string& name) {
+  out << name << "()";
+}
+
 namespace {
 
 void print_tree(std::ostream& out, const Module& module, const std::string& indent) {

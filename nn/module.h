@@ -209,6 +209,20 @@ template <class Derived> class Cloneable : public Module {
   void forget() { static_cast<Module&>(*this) = Module(this->name()); }
 };
 
+// A module that holds no tensors: a function and its options. Prints as "Tanh()".
+template <class Derived> class Stateless : public Cloneable<Derived> {
+ public:
+  void reset() override {}
+  void pretty_print(std::ostream& out) const override;
+};
+
+// Writes "name()"; apart, so that this header needs no <ostream>.
+void print_call(std::ostream& out, const std::string& name);
+
+template <class Derived> void Stateless<Derived>::pretty_print(std::ostream& out) const {
+  print_call(out, this->name());
+}
+
 [[noreturn]] void fail_empty_holder(const std::type_info& contained);
 
 // A shared handle to a module: what TAPER_MODULE(Foo) makes of FooImpl. Copies share the module.

@@ -34,6 +34,13 @@ template <std::size_t N> class ExpandingArray {
   std::int64_t values_[N];
 };
 
+// "[2, 3]": how modules print sizes.
+inline std::string listed(IntArrayRef numbers) {
+  std::string out;
+  for (const std::int64_t n : numbers) out += (out.empty() ? "" : ", ") + std::to_string(n);
+  return "[" + out + "]";
+}
+
 // Padding by rule: kSame keeps the size (stride 1), kValid pads nothing.
 enum class PaddingRule : std::uint8_t { kNumbers, kValid, kSame };
 

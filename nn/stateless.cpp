@@ -6,11 +6,26 @@
 #include "taper/autograd/ops/shape.h"
 
 namespace taper::nn {
+namespace {
+
+template <class Options> const char* inplace(const Options& options) {
+  return options.inplace() ? ", inplace=true" : "";
+}
+
+}  // namespace
+
+void ReLUImpl::pretty_print(std::ostream& out) const {
+  out << "ReLU(" << (options.inplace() ? "inplace=true" : "") << ')';
+}
 
 Tensor ReLUImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
   return functional::relu(*x, options);
+}
+
+void ReLU6Impl::pretty_print(std::ostream& out) const {
+  out << "ReLU6(" << (options.inplace() ? "inplace=true" : "") << ')';
 }
 
 Tensor ReLU6Impl::forward(const TensorArg& x) {
@@ -25,10 +40,18 @@ Tensor GELUImpl::forward(const TensorArg& x) {
   return functional::gelu(*x, options);
 }
 
+void LeakyReLUImpl::pretty_print(std::ostream& out) const {
+  out << "LeakyReLU(negative_slope=" << str(options.negative_slope()) << inplace(options) << ')';
+}
+
 Tensor LeakyReLUImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
   return functional::leaky_relu(*x, options);
+}
+
+void ELUImpl::pretty_print(std::ostream& out) const {
+  out << "ELU(alpha=" << str(options.alpha()) << inplace(options) << ')';
 }
 
 Tensor ELUImpl::forward(const TensorArg& x) {
@@ -37,10 +60,20 @@ Tensor ELUImpl::forward(const TensorArg& x) {
   return functional::elu(*x, options);
 }
 
+void SoftplusImpl::pretty_print(std::ostream& out) const {
+  out << "Softplus(beta=" << str(options.beta()) << ", threshold=" << str(options.threshold())
+      << ')';
+}
+
 Tensor SoftplusImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
   return functional::softplus(*x, options);
+}
+
+void HardtanhImpl::pretty_print(std::ostream& out) const {
+  out << "Hardtanh(min_val=" << str(options.min_val()) << ", max_val=" << str(options.max_val())
+      << inplace(options) << ')';
 }
 
 Tensor HardtanhImpl::forward(const TensorArg& x) {
@@ -49,10 +82,18 @@ Tensor HardtanhImpl::forward(const TensorArg& x) {
   return functional::hardtanh(*x, options);
 }
 
+void SoftmaxImpl::pretty_print(std::ostream& out) const {
+  out << "Softmax(dim=" << options.dim() << ')';
+}
+
 Tensor SoftmaxImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
   return functional::softmax(*x, options);
+}
+
+void LogSoftmaxImpl::pretty_print(std::ostream& out) const {
+  out << "LogSoftmax(dim=" << options.dim() << ')';
 }
 
 Tensor LogSoftmaxImpl::forward(const TensorArg& x) {
@@ -91,10 +132,23 @@ Tensor IdentityImpl::forward(const TensorArg& x) {
   return *x;
 }
 
+void MaxPool2dImpl::pretty_print(std::ostream& out) const {
+  out << "MaxPool2d(kernel_size=" << listed(options.kernel_size())
+      << ", stride=" << listed(options.stride()) << ", padding=" << listed(options.padding())
+      << ", dilation=" << listed(options.dilation()) << ", ceil_mode=" << str(options.ceil_mode())
+      << ')';
+}
+
 Tensor MaxPool2dImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
   return functional::max_pool2d(*x, options);
+}
+
+void AvgPool2dImpl::pretty_print(std::ostream& out) const {
+  out << "AvgPool2d(kernel_size=" << listed(options.kernel_size())
+      << ", stride=" << listed(options.stride()) << ", padding=" << listed(options.padding())
+      << ')';
 }
 
 Tensor AvgPool2dImpl::forward(const TensorArg& x) {
@@ -103,10 +157,18 @@ Tensor AvgPool2dImpl::forward(const TensorArg& x) {
   return functional::avg_pool2d(*x, options);
 }
 
+void AdaptiveAvgPool2dImpl::pretty_print(std::ostream& out) const {
+  out << "AdaptiveAvgPool2d(output_size=" << listed(options.output_size()) << ')';
+}
+
 Tensor AdaptiveAvgPool2dImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
   return functional::adaptive_avg_pool2d(*x, options);
+}
+
+void FlattenImpl::pretty_print(std::ostream& out) const {
+  out << "Flatten(start_dim=" << options.start_dim() << ", end_dim=" << options.end_dim() << ')';
 }
 
 Tensor FlattenImpl::forward(const TensorArg& x) {

@@ -36,11 +36,6 @@ void MultiheadAttentionImpl::reset_parameters() {
   init::zeros_(out_proj->bias);
 }
 
-void MultiheadAttentionImpl::pretty_print(std::ostream& out) const {
-  out << "MultiheadAttention(embed_dim=" << options.embed_dim()
-      << ", num_heads=" << options.num_heads() << ')';
-}
-
 Tensor MultiheadAttentionImpl::heads(const Tensor& x, std::int64_t part) const {
   const std::int64_t e = options.embed_dim(), h = options.num_heads();
   const Tensor weight = in_proj_weight.narrow(0, part * e, e);

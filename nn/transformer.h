@@ -37,7 +37,6 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
 
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& out) const override;
   // key_padding_mask (B, S): true where a key is padding. attn_mask (L, S): bool, true where
   // attention is forbidden (PyTorch's convention here), or floating, added.
   std::tuple<Tensor, Tensor> forward(const TensorArg& query,

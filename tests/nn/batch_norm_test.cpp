@@ -76,6 +76,12 @@ TEST(BatchNorm2d, EvaluationUsesAndKeepsTheRunningStatistics) {
   expect_parameter_gradients(*norm, [&] { return norm(x); });
 }
 
+TEST(BatchNorm2d, PrintsItsOptions) {
+  const auto options = nn::BatchNorm2dOptions(4).momentum(std::nullopt).affine(false);
+  EXPECT_EQ(printed(*nn::BatchNorm2d(options)),
+            "BatchNorm2d(4, eps=1e-05, momentum=None, affine=false, track_running_stats=true)");
+}
+
 TEST(Dropout, ZeroesSomeAndScalesTheRestWhileTraining) {
   const nn::Dropout drop(0.25);
   const std::int64_t n = 40000;

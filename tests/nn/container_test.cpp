@@ -65,6 +65,26 @@ TEST(Sequential, InsideAClonedModuleIsCopiedToo) {
   EXPECT_NE(copy->body.get(), net->body.get());
 }
 
+TEST(Functional, CallsWhatItWasGiven) {
+  const Tensor x = sample({2, 2});
+  EXPECT_EQ(values(nn::Functional(relu)(x)), values(relu(x)));
+  const nn::Functional twice([](const Tensor& t) { return t * 2; });
+  EXPECT_EQ(values(nn::Sequential(twice, nn::Functional(tanh))(x)), values(tanh(x * 2)));
+  EXPECT_EQ(printed(*twice), "Functional()");
+}
+
+TEST(Containers, PrintTheirTree) {
+  const nn::Sequential net(nn::Linear(2, 3), nn::ReLU(), nn::Sequential(nn::Tanh()));
+  EXPECT_EQ(printed(*net),
+            "Sequential(\n"
+            "  (0): Linear(in_features=2, out_features=3, bias=true)\n"
+            "  (1): ReLU()\n"
+            "  (2): Sequential(\n"
+            "    (0): Tanh()\n"
+            "  )\n"
+            ")");
+}
+
 // --- Scopes: the path that a user would write
 // -----------------------------------------------------
 

@@ -242,5 +242,19 @@ TEST(LayerNorm, ErrorsNameShapesAndLine) {
   expect_names(e, __LINE__ - 1, "", {"layer_norm", "(2, 5)", "(4)"});
 }
 
+TEST(Layers, PrintTheirOptions) {
+  EXPECT_EQ(printed(*nn::Conv2d(1, 8, 5)), "Conv2d(1, 8, kernel_size=[5, 5], stride=[1, 1])");
+  const auto all = nn::Conv2dOptions(2, 8, {5, 3}).stride(2).padding({1, 2}).dilation(2).groups(2);
+  EXPECT_EQ(printed(*nn::Conv2d(nn::Conv2dOptions(all).bias(false))),
+            "Conv2d(2, 8, kernel_size=[5, 3], stride=[2, 2], padding=[1, 2], dilation=[2, 2], "
+            "groups=2, bias=false)");
+  EXPECT_EQ(printed(*nn::Conv2d(nn::Conv2dOptions(2, 8, 3).padding(kSame))),
+            "Conv2d(2, 8, kernel_size=[3, 3], stride=[1, 1], padding='same')");
+  EXPECT_EQ(printed(*nn::Embedding(nn::EmbeddingOptions(5, 3).padding_idx(-1))),
+            "Embedding(num_embeddings=5, embedding_dim=3, padding_idx=4)");
+  EXPECT_EQ(printed(*nn::LayerNorm(nn::LayerNormOptions({3, 4}))),
+            "LayerNorm([3, 4], eps=1e-05, elementwise_affine=true)");
+}
+
 }  // namespace
 }  // namespace taper::testing

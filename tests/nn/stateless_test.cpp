@@ -146,5 +146,27 @@ TEST(Stateless, ErrorsNameShapesAndLine) {
   expect_names(mse, __LINE__ - 1, "", {"(3, 4)", "(5)"});
 }
 
+TEST(Stateless, PrintTheirOptions) {
+  EXPECT_EQ(printed(*nn::ReLU()), "ReLU()");
+  EXPECT_EQ(printed(*nn::ReLU6(nn::ReLU6Options(true))), "ReLU6(inplace=true)");
+  EXPECT_EQ(printed(*nn::GELU()), "GELU()");
+  EXPECT_EQ(printed(*nn::LeakyReLU()), "LeakyReLU(negative_slope=0.01)");
+  EXPECT_EQ(printed(*nn::ELU(nn::ELUOptions().inplace(true))), "ELU(alpha=1, inplace=true)");
+  EXPECT_EQ(printed(*nn::Softplus()), "Softplus(beta=1, threshold=20)");
+  EXPECT_EQ(printed(*nn::Hardtanh()), "Hardtanh(min_val=-1, max_val=1)");
+  EXPECT_EQ(printed(*nn::Softmax(1)), "Softmax(dim=1)");
+  EXPECT_EQ(printed(*nn::LogSoftmax(-1)), "LogSoftmax(dim=-1)");
+  EXPECT_EQ(printed(*nn::Tanh()), "Tanh()");
+  EXPECT_EQ(printed(*nn::MaxPool2d(2)),
+            "MaxPool2d(kernel_size=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], "
+            "ceil_mode=false)");
+  EXPECT_EQ(printed(*nn::AvgPool2d(nn::AvgPool2dOptions({2, 3}).stride(1).padding(1))),
+            "AvgPool2d(kernel_size=[2, 3], stride=[1, 1], padding=[1, 1])");
+  EXPECT_EQ(printed(*nn::AdaptiveAvgPool2d(nn::AdaptiveAvgPool2dOptions({3, 4}))),
+            "AdaptiveAvgPool2d(output_size=[3, 4])");
+  EXPECT_EQ(printed(*nn::Flatten()), "Flatten(start_dim=1, end_dim=-1)");
+  EXPECT_EQ(printed(*nn::CrossEntropyLoss()), "CrossEntropyLoss()");
+}
+
 }  // namespace
 }  // namespace taper::testing
