@@ -12,10 +12,21 @@ Tensor SequentialImpl::forward(const TensorArg& x) {
   return y;
 }
 
-std::shared_ptr<Module> SequentialImpl::clone(std::optional<Device>) const {
-  fail(
-      "clone: a Sequential forgets the types of its modules; build a second one, then "
-      "load_state_dict(first->state_dict())");
+std::shared_ptr<Module> SequentialImpl::clone(std::optional<Device> device) const {
+  const auto copy = std::make_shared<SequentialImpl>();
+  const auto names = named_children().keys();
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    copy->push_back(names[i], modules_[i].clone(device));
+  }
+  copy->copy_from(*this, device);
+  return copy;
+}
+
+std::shared_ptr<Module> ModuleListImpl::clone(std::optional<Device> device) const {
+  const auto copy = std::make_shared<ModuleListImpl>();
+  for (const auto& module : list_) copy->push_back(module->clone(device));
+  copy->copy_from(*this, device);
+  return copy;
 }
 
 }  // namespace taper::nn

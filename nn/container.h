@@ -28,15 +28,25 @@ class AnyModule {
 
   const std::shared_ptr<Module>& ptr() const { return module_; }
 
+  AnyModule clone(std::optional<Device> device = std::nullopt) const {
+    return call_->clone(device);
+  }
+
  private:
   struct Forward {
     virtual ~Forward() = default;
     virtual Tensor run(const Tensor& x) const = 0;
+    virtual AnyModule clone(std::optional<Device> device) const = 0;
   };
 
   template <class M> struct CallOf final : Forward {
     explicit CallOf(std::shared_ptr<M> m) : module(std::move(m)) {}
     Tensor run(const Tensor& x) const override { return module->forward(x); }
+    AnyModule clone(std::optional<Device> device) const override {
+      const auto copy = std::dynamic_pointer_cast<M>(module->clone(device));
+      TAPER_CHECK(copy != nullptr, "clone: ", module->name(), " copies itself as another type");
+      return copy;
+    }
     std::shared_ptr<M> module;
   };
 
@@ -142,6 +152,8 @@ class Sequential : public ModuleHolder<SequentialImpl> {
 class ModuleListImpl : public Module {
  public:
   ModuleListImpl() { begin_scope("ModuleList", true); }
+
+  std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override;
 
   template <class M> void push_back(std::shared_ptr<M> module, Loc loc = Loc::current()) {
     register_module(std::to_string(list_.size()), module, loc);

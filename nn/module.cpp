@@ -236,9 +236,12 @@ OrderedDict<std::string, Tensor> Module::state_dict() const {
   return out;
 }
 
-void Module::load_state_dict(const OrderedDict<std::string, Tensor>& state, bool strict, Loc loc) {
-  const Call call(loc);
-  const OrderedDict<std::string, Tensor> own = state_dict();
+namespace {
+
+// What keeps `state` from being that of a module whose state is `own`, a line for each; or "".
+std::string misfit(const OrderedDict<std::string, Tensor>& own,
+                   const OrderedDict<std::string, Tensor>& state,
+                   bool strict) {
   std::string wrong;
   for (const auto& item : own) {
     const Tensor* given = state.find(item.key());
@@ -257,11 +260,35 @@ void Module::load_state_dict(const OrderedDict<std::string, Tensor>& state, bool
                    nearest(item.key(), own.keys()));
     }
   }
+  return wrong;
+}
+
+}  // namespace
+
+void Module::load_state_dict(const OrderedDict<std::string, Tensor>& state, bool strict, Loc loc) {
+  const Call call(loc);
+  const Tensors own = state_dict();
+  const std::string wrong = misfit(own, state, strict);
   TAPER_CHECK(wrong.empty(), "load_state_dict: the state does not fit ", name(), ":", wrong);
   const NoGradGuard no_grad;
   for (const auto& item : own) {
     if (const Tensor* given = state.find(item.key())) item.value().copy_(*given);
   }
+}
+
+void Module::copy_from(const Module& other, std::optional<Device> device) {
+  const Tensors own = state_dict(), theirs = other.state_dict();
+  const std::string wrong = misfit(own, theirs, true);
+  TAPER_CHECK(wrong.empty(), "clone: reset() does not build ", name(), " as it was:", wrong);
+  const NoGradGuard no_grad;
+  for (const auto& item : own) {
+    const Tensor& t = theirs[item.key()];
+    item.value().set_data(t.detach().clone().to(device.value_or(t.device()), t.dtype()));
+    item.value().requires_grad_(t.requires_grad());
+  }
+  training_ = other.training_;
+  const auto modules = other.named_modules(false);
+  for (const auto& m : named_modules(false)) m.value()->training_ = modules[m.key()]->training_;
 }
 
 void Module::train(bool on) {

@@ -153,6 +153,8 @@ class Module : public std::enable_shared_from_this<Module> {
   // For containers, whose modules go by numbers: their scope is `name` until a parent gives them
   // another. One whose modules are called by others puts its scope before theirs: "layers.0".
   void begin_scope(std::string name, bool before_children);
+  // Takes copies of the tensors of `other`, a module with the same tree, and its modes.
+  void copy_from(const Module& other, std::optional<Device> device);
 
  private:
   using Tensors = OrderedDict<std::string, Tensor>;
@@ -198,9 +200,7 @@ template <class Derived> class Cloneable : public Module {
     auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
     copy->forget();
     copy->reset();
-    copy->load_state_dict(this->state_dict());
-    copy->train(this->is_training());
-    if (device) copy->to(*device);
+    copy->copy_from(*this, device);
     return copy;
   }
 

@@ -50,6 +50,22 @@ TEST(Sequential, EmptyIsRefused) {
   EXPECT_NE(std::string(e.what()).find("Sequential"), std::string::npos);
 }
 
+TEST(Sequential, ACopyOwnsItsModules) {
+  const nn::Sequential net({{"fc", nn::Linear(3, 4)}, {"act", nn::ReLU()}});
+  net->push_back(nn::Sequential(nn::Dropout(0.5), nn::Linear(4, 2)));
+  net->eval();
+  const auto copy = std::dynamic_pointer_cast<nn::SequentialImpl>(net->clone());
+  ASSERT_NE(copy, nullptr);
+  EXPECT_EQ(copy->named_children().keys(), net->named_children().keys());
+  const Tensor x = sample({5, 3}).to(kFloat32);
+  EXPECT_EQ(values(copy->forward(x)), values(net(x)));
+  for (const auto& p : net->named_parameters()) {
+    EXPECT_FALSE(copy->named_parameters()[p.key()].is_alias_of(p.value())) << p.key();
+  }
+  (*copy)[0]->as<nn::Linear>()->weight.detach().zero_();
+  EXPECT_NE(values(copy->forward(x)), values(net(x)));
+}
+
 TEST(Sequential, InsideAClonedModuleIsCopiedToo) {
   struct NetImpl : nn::Cloneable<NetImpl> {
     NetImpl() { reset(); }
@@ -63,6 +79,53 @@ TEST(Sequential, InsideAClonedModuleIsCopiedToo) {
   const Tensor x = ones({1, 2});
   EXPECT_EQ(values(copy->body(x)), values(net->body(x)));
   EXPECT_NE(copy->body.get(), net->body.get());
+}
+
+TEST(Sequential, CopiesEveryKindOfLayer) {
+  const nn::Sequential net(nn::Conv2d(2, 4, 3), nn::BatchNorm2d(4), nn::ReLU(), nn::MaxPool2d(2),
+                           nn::Flatten(), nn::Linear(16, 6),
+                           nn::LayerNorm(std::vector<std::int64_t>{6}), nn::Dropout(0.5));
+  const Tensor x = sample({3, 2, 6, 6}).to(kFloat32);
+  net(x);  // moves the running statistics
+  net->eval();
+  EXPECT_EQ(values(std::dynamic_pointer_cast<nn::SequentialImpl>(net->clone())->forward(x)),
+            values(net(x)));
+  const nn::Sequential gpt(nn::Embedding(7, 4), nn::TransformerBlock(4, 2));
+  const Tensor words = tensor({{1, 5, 6}}, kInt64);
+  EXPECT_EQ(values(std::dynamic_pointer_cast<nn::SequentialImpl>(gpt->clone())->forward(words)),
+            values(gpt(words)));
+}
+
+TEST(Sequential, CopiesFunctionsAndRefusesWhatCannotBeCopied) {
+  struct FixedImpl : nn::Module {
+    Tensor forward(const Tensor& x) { return x; }
+  };
+  const nn::Sequential net(nn::Functional(relu), nn::Linear(2, 2));
+  const auto copy = std::dynamic_pointer_cast<nn::SequentialImpl>(net->clone());
+  const Tensor x = sample({3, 2}).to(kFloat32);
+  EXPECT_EQ(values(copy->forward(x)), values(net(x)));
+  net->push_back(nn::ModuleHolder<FixedImpl>());
+  expect_error([&] { net->clone(); }, {"clone", "Fixed"});
+}
+
+TEST(ModuleList, RegistersByIndex) {
+  nn::ModuleList list;
+  list->push_back(nn::Linear(2, 3));
+  list->push_back(std::make_shared<nn::LinearImpl>(3, 1));
+  list->push_back(nn::LinearImpl(1, 1));
+  EXPECT_EQ(list->size(), 3U);
+  EXPECT_EQ(list->named_children().keys(), (Keys{"0", "1", "2"}));
+  EXPECT_TRUE(list->at<nn::LinearImpl>(1).weight.sizes() == IntArrayRef({1, 3}));
+  expect_error([&] { list->at<nn::ReLUImpl>(1); }, {"element 1", "Linear"});
+  Tensor x = ones({1, 2});
+  for (const auto& m : *list) x = m->as<nn::Linear>()->forward(x);
+  EXPECT_TRUE(x.sizes() == IntArrayRef({1, 1}));
+  const std::shared_ptr<nn::LinearImpl> none;
+  const Error empty = error_of([&] { list->push_back(none); });
+  expect_names(empty, __LINE__ - 1, "", {"register_module", "'3'", "empty"});
+  const auto copy = std::dynamic_pointer_cast<nn::ModuleListImpl>(list->clone());
+  EXPECT_EQ(values(copy->at<nn::LinearImpl>(1).weight), values(list->at<nn::LinearImpl>(1).weight));
+  EXPECT_NE((*copy)[1], (*list)[1]);
 }
 
 TEST(Functional, CallsWhatItWasGiven) {

@@ -206,6 +206,27 @@ TEST(Module, ChildrenAreReplacedAndTakenAway) {
   EXPECT_EQ(keys_of(nest.named_parameters()), (Keys{"norm.weight", "norm.bias"}));
 }
 
+TEST(Module, ACopyOwnsItsParametersAndIsOtherwiseTheSame) {
+  const Pair pair;
+  pair->to(kFloat64);
+  pair->step.fill_(7);
+  pair->a->eval();
+  pair->b->requires_grad_(false);
+  const auto copy = std::dynamic_pointer_cast<PairImpl>(pair->clone());
+  ASSERT_NE(copy, nullptr);
+  const auto want = pair->state_dict(), got = copy->state_dict();
+  EXPECT_EQ(got.keys(), want.keys());
+  for (const auto& item : want) {
+    EXPECT_EQ(got[item.key()].dtype(), kFloat64) << item.key();
+    EXPECT_EQ(values(got[item.key()]), values(item.value())) << item.key();
+    EXPECT_FALSE(got[item.key()].is_alias_of(item.value())) << item.key();
+    EXPECT_EQ(got[item.key()].requires_grad(), item.value().requires_grad()) << item.key();
+  }
+  EXPECT_TRUE(copy->is_training() && copy->b->is_training());
+  EXPECT_FALSE(copy->a->is_training());
+  EXPECT_TRUE(copy->a->weight.is_same(got["a.weight"]));
+}
+
 TEST(Module, WhatCannotBeCopiedSaysHow) {
   expect_error([] { Nest()->clone(); }, {"clone", "Nest", "Cloneable"});
 }
