@@ -213,19 +213,21 @@ void BatchNorm2dImpl::pretty_print(std::ostream& out) const {
 Tensor BatchNorm2dImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
-  TAPER_CHECK(x->dim() == 4, "BatchNorm2d: expected (N, C, H, W), got ", x->sizes());
-  std::optional<double> momentum = options.momentum();
-  if (is_training() && options.track_running_stats()) {
-    num_batches_tracked.add_(1);
-    if (!momentum) momentum = 1 / num_batches_tracked.item<double>();
-  }
-  return functional::batch_norm(*x, running_mean, running_var,
-                                functional::BatchNormFuncOptions()
-                                    .weight(weight)
-                                    .bias(bias)
-                                    .training(is_training() || !options.track_running_stats())
-                                    .momentum(momentum)
-                                    .eps(options.eps()));
+  TAPER_CHECK(x->dim() == 4 && x->size(1) == options.num_features(), "BatchNorm2d: expected (N, ",
+              options.num_features(), ", H, W), got ", x->sizes());
+  const bool track = is_training() && options.track_running_stats();
+  double momentum = options.momentum().value_or(0);
+  if (track && !options.momentum()) momentum = 1 / (num_batches_tracked.item<double>() + 1);
+  const Tensor y =
+      functional::batch_norm(*x, running_mean, running_var,
+                             functional::BatchNormFuncOptions()
+                                 .weight(weight)
+                                 .bias(bias)
+                                 .training(is_training() || !options.track_running_stats())
+                                 .momentum(momentum)
+                                 .eps(options.eps()));
+  if (track) num_batches_tracked.add_(1);
+  return y;
 }
 
 DropoutImpl::DropoutImpl(const DropoutOptions& options_in) : options(options_in) {

@@ -62,6 +62,24 @@ TEST(BatchNorm2d, RunningStatisticsMoveByTheMomentum) {
   EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 0);
 }
 
+TEST(BatchNorm2d, WithoutMomentumTheyAreThePlainAverage) {
+  const auto norm = norm_of(nn::BatchNorm2dOptions(2).momentum(std::nullopt));
+  double mean = 0, var = 0;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    const Tensor x = sample({3, 2, 2, 2}, seed);
+    norm(x);
+    const Moments m = moments_of(x, 1);
+    mean += m.mean / 4;
+    var += m.var * 12 / 11 / 4;
+  }
+  EXPECT_NEAR(norm->running_mean[1].item<double>(), mean, 1e-14);
+  EXPECT_NEAR(norm->running_var[1].item<double>(), var, 1e-14);
+  norm->eval();
+  const Tensor x = sample({3, 2, 2, 2}, 9);
+  expect_close(norm(x).select(1, 1), (x.select(1, 1) - mean) / std::sqrt(var + 1e-5), 1e-12);
+  EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 4);
+}
+
 TEST(BatchNorm2d, EvaluationUsesAndKeepsTheRunningStatistics) {
   const auto norm = norm_of(nn::BatchNorm2dOptions(2));
   norm->running_mean.copy_(tensor({1., 2.}, kFloat64));
@@ -74,6 +92,30 @@ TEST(BatchNorm2d, EvaluationUsesAndKeepsTheRunningStatistics) {
   EXPECT_EQ(values(norm->running_mean), (Numbers{1, 2}));
   EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 0);
   expect_parameter_gradients(*norm, [&] { return norm(x); });
+}
+
+TEST(BatchNorm2d, WithoutTrackingEvaluationUsesTheBatch) {
+  const auto norm =
+      norm_of(nn::BatchNorm2dOptions(2).track_running_stats(false).momentum(std::nullopt));
+  EXPECT_TRUE(norm->named_buffers().is_empty());
+  const Tensor x = sample({3, 2, 2, 2});
+  const Tensor trained = norm(x);
+  norm->eval();
+  expect_close(norm(x), trained);
+  const Moments m = moments_of(x, 0);
+  expect_close(trained.select(1, 0), (x.select(1, 0) - m.mean) / std::sqrt(m.var + 1e-5), 1e-12);
+}
+
+TEST(BatchNorm2d, ErrorsNameShapesAndLine) {
+  const nn::BatchNorm2d norm(3);
+  const Error dims = error_of([&] { norm(ones({2, 3})); });
+  expect_names(dims, __LINE__ - 1, "", {"BatchNorm2d", "(2, 3)"});
+  const Error channels = error_of([&] { norm(ones({2, 4, 2, 2})); });
+  expect_names(channels, __LINE__ - 1, "", {"BatchNorm2d", "(N, 3, H, W)", "(2, 4, 2, 2)"});
+  const Error one = error_of([&] { norm(ones({1, 3, 1, 1})); });
+  expect_names(one, __LINE__ - 1, "", {"batch_norm", "(1, 3, 1, 1)"});
+  EXPECT_EQ(norm->num_batches_tracked.item<std::int64_t>(), 0);
+  EXPECT_EQ(values(norm->running_mean), Numbers(3, 0));
 }
 
 TEST(BatchNorm2d, PrintsItsOptions) {
