@@ -15,6 +15,14 @@ const char* truth(bool b) {
   return b ? "true" : "false";
 }
 
+// Weight and bias uniform in +-1 / sqrt(fan in); zero when there is nothing to multiply.
+void fill_by_fan_in(const Tensor& weight, const Tensor& bias) {
+  const auto [fan_in, fan_out] = init::calculate_fan_in_and_fan_out(weight);
+  const double bound = fan_in == 0 ? 0 : 1 / std::sqrt(fan_in);
+  init::uniform_(weight, -bound, bound);
+  if (bias.defined()) init::uniform_(bias, -bound, bound);
+}
+
 // A weight that nobody sees until reset_parameters has filled it.
 Tensor raw(IntArrayRef sizes) {
   return empty(sizes);
@@ -36,10 +44,7 @@ void LinearImpl::reset() {
 }
 
 void LinearImpl::reset_parameters() {
-  if (options.in_features() == 0) return;
-  const double bound = 1 / std::sqrt(static_cast<double>(options.in_features()));
-  init::uniform_(weight, -bound, bound);
-  if (bias.defined()) init::uniform_(bias, -bound, bound);
+  fill_by_fan_in(weight, bias);
 }
 
 void LinearImpl::pretty_print(std::ostream& out) const {
@@ -70,11 +75,7 @@ void Conv2dImpl::reset() {
 }
 
 void Conv2dImpl::reset_parameters() {
-  const auto [fan_in, fan_out] = init::calculate_fan_in_and_fan_out(weight);
-  if (fan_in == 0) return;
-  const double bound = 1 / std::sqrt(fan_in);
-  init::uniform_(weight, -bound, bound);
-  if (bias.defined()) init::uniform_(bias, -bound, bound);
+  fill_by_fan_in(weight, bias);
 }
 
 void Conv2dImpl::pretty_print(std::ostream& out) const {

@@ -53,6 +53,17 @@ TEST(Linear, BeginsUniformWithinTheRootOfItsFanIn) {
   EXPECT_EQ(values(nn::Linear(100, 300)->weight), values(fc->weight));
 }
 
+// Nothing to multiply: the result is the bias, which must be a number all the same.
+TEST(Linear, OfNoFeaturesIsItsBias) {
+  for (int i = 0; i < 20; ++i) {
+    Tensor dirt = full({64}, 123.0);  // what a fresh block may still hold
+    dirt = Tensor();
+    const nn::Linear fc(0, 64);
+    EXPECT_EQ(values(fc->bias), Numbers(64, 0));
+    EXPECT_EQ(values(fc(ones({1, 0}))), Numbers(64, 0));
+  }
+}
+
 TEST(Linear, ErrorsNameShapesLineAndScope) {
   struct NetImpl : nn::Module {
     NetImpl() : fc(register_module("fc", nn::Linear(3, 2))) {}
@@ -142,6 +153,15 @@ TEST(Conv2d, PaddingByRuleKeepsTheSize) {
   EXPECT_TRUE(same(ones({1, 2, 5, 6})).sizes() == IntArrayRef({1, 3, 5, 6}));
   const nn::Conv2d valid(nn::Conv2dOptions(2, 3, {3, 4}).padding(kValid));
   EXPECT_TRUE(valid(ones({1, 2, 5, 6})).sizes() == IntArrayRef({1, 3, 3, 3}));
+}
+
+TEST(Conv2d, BeginsUniformWithinTheRootOfItsFanIn) {
+  manual_seed(2);
+  const nn::Conv2d conv(nn::Conv2dOptions(8, 600, {3, 2}).groups(2));
+  const double bound = 1 / std::sqrt(4 * 3 * 2);
+  expect_uniform(conv->weight, bound);
+  expect_uniform(conv->bias, bound);
+  EXPECT_EQ(values(nn::Conv2d(nn::Conv2dOptions(0, 64, 3))->bias), Numbers(64, 0));
 }
 
 TEST(Conv2d, ErrorsNameShapesAndLine) {
