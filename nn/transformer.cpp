@@ -43,6 +43,34 @@ Tensor MultiheadAttentionImpl::heads(const Tensor& x, std::int64_t part) const {
   return taper::linear(x, weight, bias).view({x.size(0), x.size(1), h, e / h}).transpose(1, 2);
 }
 
+Tensor MultiheadAttentionImpl::added_mask(const Tensor& q,
+                                          const Tensor& k,
+                                          const Tensor& key_padding_mask,
+                                          const Tensor& attn_mask) const {
+  const std::int64_t b = q.size(0), h = q.size(1), l = q.size(2), s = k.size(2);
+  const auto added = [&](const Tensor& mask) {
+    if (mask.dtype() != kBool) return mask;
+    const double forbidden = -std::numeric_limits<double>::infinity();
+    return zeros(mask.sizes(), q.options()).masked_fill(mask, forbidden);
+  };
+  Tensor mask;
+  if (attn_mask.defined()) {
+    const bool each_head = attn_mask.sizes() == IntArrayRef({b * h, l, s});
+    TAPER_CHECK(each_head || attn_mask.sizes() == IntArrayRef({l, s}),
+                "MultiheadAttention: expected attn_mask (", l, ", ", s, ") or (", b * h, ", ", l,
+                ", ", s, "), got ", attn_mask.sizes());
+    mask = added(each_head ? attn_mask.reshape({b, h, l, s}) : attn_mask);
+  }
+  if (key_padding_mask.defined()) {
+    TAPER_CHECK(key_padding_mask.sizes() == IntArrayRef({b, s}),
+                "MultiheadAttention: expected key_padding_mask (", b, ", ", s, "), got ",
+                key_padding_mask.sizes());
+    const Tensor padded = added(key_padding_mask).unsqueeze(1).unsqueeze(1);
+    mask = mask.defined() ? mask + padded : padded;
+  }
+  return mask;
+}
+
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const TensorArg& query,
                                                            const Tensor& key,
                                                            const Tensor& value,
@@ -53,38 +81,25 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const TensorArg& quer
   const ModuleScope scope(*this);
   const bool swap = !options.batch_first();
   const auto batch_first = [&](const Tensor& t) { return swap ? t.transpose(0, 1) : t; };
-  TAPER_CHECK(query->dim() == 3 && key.dim() == 3 && value.dim() == 3 &&
-                  query->size(2) == options.embed_dim(),
-              "MultiheadAttention: expected query, key and value of 3 dims with ",
-              options.embed_dim(), " features, got ", query->sizes(), ", ", key.sizes(), " and ",
-              value.sizes());
+  const std::int64_t e = options.embed_dim(), batch = swap ? 1 : 0;
+  TAPER_CHECK(query->dim() == 3 && key.dim() == 3 && query->size(2) == e && key.size(2) == e &&
+                  key.sizes() == value.sizes() && key.size(batch) == query->size(batch),
+              "MultiheadAttention: expected query ", swap ? "(L, B, " : "(B, L, ", e,
+              "), key and value ", swap ? "(S, B, " : "(B, S, ", e, "), got ", query->sizes(), ", ",
+              key.sizes(), " and ", value.sizes());
   const Tensor q = heads(batch_first(*query), 0), k = heads(batch_first(key), 1),
                v = heads(batch_first(value), 2);
-  // One floating mask (B or 1, 1, L or 1, S), added to the scores; -inf forbids.
-  const double forbidden = -std::numeric_limits<double>::infinity();
-  Tensor mask;
-  if (attn_mask.defined()) {
-    mask = attn_mask.dtype() == kBool
-               ? zeros(attn_mask.sizes(), q.options()).masked_fill(attn_mask, forbidden)
-               : attn_mask;
-  }
-  if (key_padding_mask.defined()) {
-    const Tensor padded = zeros(key_padding_mask.sizes(), q.options())
-                              .masked_fill(key_padding_mask, forbidden)
-                              .unsqueeze(1)
-                              .unsqueeze(1);
-    mask = mask.defined() ? mask + padded : padded;
-  }
+  const Tensor mask = added_mask(q, k, key_padding_mask, attn_mask);
   const double dropout = is_training() ? options.dropout() : 0;
   Tensor out = scaled_dot_product_attention(q, k, v, mask, dropout);
   Tensor weights;
   if (need_weights) {
-    Tensor scores = matmul(q, k.transpose(-2, -1)) /
-                    std::sqrt(static_cast<double>(options.embed_dim() / options.num_heads()));
+    Tensor scores =
+        matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(e / options.num_heads()));
     if (mask.defined()) scores = scores + mask;
     weights = scores.softmax(-1).mean(1);
   }
-  out = out.transpose(1, 2).reshape({q.size(0), q.size(2), options.embed_dim()});
+  out = out.transpose(1, 2).reshape({q.size(0), q.size(2), e});
   return {batch_first(out_proj(out)), weights};
 }
 

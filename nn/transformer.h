@@ -37,8 +37,9 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
 
   void reset() override;
   void reset_parameters();
-  // key_padding_mask (B, S): true where a key is padding. attn_mask (L, S): bool, true where
-  // attention is forbidden (PyTorch's convention here), or floating, added.
+  // key_padding_mask (B, S): true where a key is padding. attn_mask (L, S), or (B H, L, S) for one
+  // to each head: bool, true where attention is forbidden (PyTorch's convention here), or floating,
+  // added.
   std::tuple<Tensor, Tensor> forward(const TensorArg& query,
                                      const Tensor& key,
                                      const Tensor& value,
@@ -54,6 +55,11 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
 
  private:
   Tensor heads(const Tensor& x, std::int64_t part) const;  // (B, T, E) -> (B, H, T, E / H)
+  // Both masks as one that is added to scores (B, H, L, S); undefined when there is none.
+  Tensor added_mask(const Tensor& q,
+                    const Tensor& k,
+                    const Tensor& key_padding_mask,
+                    const Tensor& attn_mask) const;
 };
 TAPER_MODULE(MultiheadAttention);
 

@@ -134,6 +134,20 @@ TEST(MultiheadAttention, MasksForbidAndAdd) {
                  attention(*m, q, k, k, added).out);
 }
 
+// A mask (B H, L, S) differs by batch and head; here all heads of a batch share one.
+TEST(MultiheadAttention, AMaskOfThreeDimsIsOneForEachHead) {
+  const auto m = attention_of(nn::MultiheadAttentionOptions(4, 2).batch_first(true));
+  const Tensor x = sample({3, 2, 4}), mask = sample({3, 2, 2}, 5);
+  const auto added = [b = values(mask)](std::size_t n, std::size_t l, std::size_t s) {
+    return b[4 * n + 2 * l + s];
+  };
+  const Tensor each = mask.unsqueeze(1).expand({3, 2, 2, 2}).reshape({6, 2, 2});
+  const auto [out, weights] = m->forward(x, x, x, {}, true, each);
+  const Attended want = attention(*m, x, x, x, added);
+  expect_numbers(out, want.out);
+  expect_numbers(weights, want.weights);
+}
+
 TEST(MultiheadAttention, CausalSeesOnlyWhatCameBefore) {
   const auto m = attention_of(nn::MultiheadAttentionOptions(4, 2).batch_first(true));
   const Tensor x = sample({2, 5, 4});
@@ -160,6 +174,26 @@ TEST(MultiheadAttention, BeginsAsPyTorchs) {
   EXPECT_EQ(values(m->out_proj->bias), Numbers(60, 0));
   EXPECT_EQ(m->state_dict().keys(), (std::vector<std::string>{"in_proj_weight", "in_proj_bias",
                                                               "out_proj.weight", "out_proj.bias"}));
+}
+
+TEST(MultiheadAttention, ErrorsNameShapesAndLine) {
+  const nn::MultiheadAttention m(4, 2);
+  const Tensor x = ones({3, 2, 4}), wide = ones({3, 2, 5});
+  const Error width = error_of([&] { m(wide, wide, wide); });
+  expect_names(width, __LINE__ - 1, "", {"MultiheadAttention", "(L, B, 4)", "(3, 2, 5)"});
+  const Error dims = error_of([&] { m(x, x[0], x); });
+  expect_names(dims, __LINE__ - 1, "", {"MultiheadAttention", "(2, 4)"});
+  const Error key = error_of([&] { m(x, wide, x); });
+  expect_names(key, __LINE__ - 1, "", {"(3, 2, 5)"});
+  const Error batch = error_of([&] { m(x, ones({3, 1, 4}), ones({3, 1, 4})); });
+  expect_names(batch, __LINE__ - 1, "", {"MultiheadAttention", "(3, 1, 4)"});
+  const Error lengths = error_of([&] { m(x, x, ones({4, 2, 4})); });
+  expect_names(lengths, __LINE__ - 1, "", {"MultiheadAttention", "(4, 2, 4)"});
+  const Error mask = error_of([&] { m->forward(x, x, x, {}, true, ones({2, 3})); });
+  expect_names(mask, __LINE__ - 1, "", {"attn_mask", "(3, 3)", "(4, 3, 3)", "(2, 3)"});
+  const Error padding = error_of([&] { m(x, x, x, zeros({3, 2}, kBool)); });
+  expect_names(padding, __LINE__ - 1, "", {"key_padding_mask", "(2, 3)", "(3, 2)"});
+  expect_error([] { nn::MultiheadAttention(5, 2); }, {"MultiheadAttention", "5", "2"});
 }
 
 // --- TransformerBlock
