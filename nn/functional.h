@@ -198,11 +198,14 @@ class PixelUnshuffleFuncOptions {
 
 class EmbeddingFuncOptions {
  public:
-  std::int64_t padding_idx() const { return padding_idx_; }
-  EmbeddingFuncOptions& padding_idx(std::int64_t x) { return padding_idx_ = x, *this; }
+  // The row that gets no gradient; a negative one counts from the end.
+  std::optional<std::int64_t> padding_idx() const { return padding_idx_; }
+  EmbeddingFuncOptions& padding_idx(std::optional<std::int64_t> x) {
+    return padding_idx_ = x, *this;
+  }
 
  private:
-  std::int64_t padding_idx_ = -1;  // none
+  std::optional<std::int64_t> padding_idx_;
 };
 
 Tensor conv1d(const TensorArg& x, const Tensor& weight, const Conv1dFuncOptions& options = {});

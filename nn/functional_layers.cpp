@@ -96,7 +96,14 @@ Tensor embedding(const TensorArg& index,
                  const Tensor& weight,
                  const EmbeddingFuncOptions& options) {
   const Call call(index.loc);
-  return taper::embedding(weight, *index, options.padding_idx());
+  std::int64_t none_or_row = -1;
+  if (const auto pad = options.padding_idx()) {
+    const std::int64_t n = weight.size(0);
+    TAPER_CHECK(*pad >= -n && *pad < n, "embedding: padding_idx ", *pad, " is out of range for ", n,
+                " rows");
+    none_or_row = *pad < 0 ? *pad + n : *pad;
+  }
+  return taper::embedding(weight, *index, none_or_row);
 }
 
 Tensor one_hot(const TensorArg& index, std::int64_t num_classes) {

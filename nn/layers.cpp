@@ -139,8 +139,7 @@ Tensor EmbeddingImpl::forward(const TensorArg& index) {
   const Call call(index.loc);
   const ModuleScope scope(*this);
   return functional::embedding(
-      *index, weight,
-      functional::EmbeddingFuncOptions().padding_idx(options.padding_idx().value_or(-1)));
+      *index, weight, functional::EmbeddingFuncOptions().padding_idx(options.padding_idx()));
 }
 
 LayerNormImpl::LayerNormImpl(LayerNormOptions options_in) : options(std::move(options_in)) {

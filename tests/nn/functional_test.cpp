@@ -134,6 +134,11 @@ TEST(Functional, LinearAndEmbedding) {
   const Tensor v = leaf(w);
   F::embedding(i, v, F::EmbeddingFuncOptions().padding_idx(1)).sum().backward();
   EXPECT_EQ(values(v.grad().sum(1)), (Numbers{0, 0, 0, 4, 0}));
+  v.mutable_grad() = Tensor();
+  F::embedding(i, v, F::EmbeddingFuncOptions().padding_idx(-2)).sum().backward();
+  EXPECT_EQ(values(v.grad().sum(1)), (Numbers{0, 8, 0, 0, 0}));
+  expect_error([&] { F::embedding(i, v, F::EmbeddingFuncOptions().padding_idx(5)); },
+               {"embedding", "padding_idx 5"});
   EXPECT_TRUE(F::one_hot(i, 6).sizes() == IntArrayRef({3, 6}));
   const Tensor u = sample({2, 4, 5}, 4);
   expect_close(F::bilinear(x, matmul(x, w.t()), u, tensor({1., 2.}, kFloat64)).select(1, 1),
