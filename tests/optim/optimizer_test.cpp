@@ -1,0 +1,121 @@
+// Optimizers as containers: groups, state that follows parameters and comes back, what is refused.
+#include "taper/nn/layers.h"
+#include "taper/optim/lr_scheduler.h"
+#include "taper/tests/nn/nn_testing.h"
+#include "taper/tests/optim/optim_testing.h"
+
+namespace taper::testing {
+namespace {
+
+using optim::AdamOptions, optim::AdamWOptions, optim::SGDOptions;
+using Groups = std::vector<optim::OptimizerParamGroup>;
+
+std::unique_ptr<SGDOptions> sgd_options(double lr) {
+  return std::make_unique<SGDOptions>(lr);
+}
+
+Tensor parameter(unsigned seed = 1, DType dtype = kFloat64) {
+  return sample({3}, seed).to(dtype).clone().requires_grad_();
+}
+
+TEST(Groups, HaveTheirOwnOptions) {
+  const Tensor a = parameter(1), b = parameter(2);
+  const Numbers a0 = values(a), b0 = values(b);
+  Groups groups;
+  groups.emplace_back(std::vector<Tensor>{a});
+  groups.emplace_back(std::vector<Tensor>{b}, sgd_options(0.5));
+  optim::SGD optimizer(std::move(groups), SGDOptions(0.1));
+  EXPECT_EQ(optimizer.param_groups().size(), 2U);
+  EXPECT_EQ(optimizer.size(), 2U);
+  a.mutable_grad() = ones({3}, kFloat64);
+  b.mutable_grad() = ones({3}, kFloat64);
+  optimizer.step();
+  optimizer.param_groups()[0].options().set_lr(0.2);
+  optimizer.step();
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(values(a)[i], a0[i] - 0.1 - 0.2, 1e-15);
+    EXPECT_NEAR(values(b)[i], b0[i] - 1, 1e-15);
+  }
+  EXPECT_EQ(static_cast<const SGDOptions&>(optimizer.defaults()).lr(), 0.1);
+}
+
+TEST(ZeroGrad, DropsOrClears) {
+  const Tensor a = parameter(1), b = parameter(2);
+  optim::SGD optimizer({a, b}, 0.1);
+  a.mutable_grad() = ones({3}, kFloat64);
+  const Tensor grad = a.grad();
+  optimizer.zero_grad(false);
+  EXPECT_TRUE(a.grad().is_alias_of(grad));
+  EXPECT_EQ(values(grad), Numbers(3, 0));
+  EXPECT_FALSE(b.grad().defined());
+  optimizer.zero_grad();
+  EXPECT_FALSE(a.grad().defined());
+}
+
+TEST(Step, ErrorsNameTheOptimizerAndLine) {
+  const Tensor w = parameter();
+  optim::AdamW optimizer({w});
+  w.mutable_grad() = ones({4}, kFloat64);
+  const Error shape = error_of([&] { optimizer.step(); });
+  expect_names(shape, __LINE__ - 1, "", {"AdamW", "(3)", "(4)"});
+  w.mutable_grad() = ones({3}, kFloat32);
+  const Error dtype = error_of([&] { optimizer.step(); });
+  expect_names(dtype, __LINE__ - 1, "", {"AdamW", "f64", "f32"});
+  EXPECT_EQ(optimizer.state_dict()["0.step"].item<std::int64_t>(), 0);
+}
+
+template <class Optimizer, class Options> void expect_resume(const Options& options) {
+  for (const DType dtype : {kFloat64, kFloat32}) {
+    const std::vector<Tensor> params = parameters_of(dtype);
+    Optimizer through(params, options);
+    for (unsigned t = 1; t <= 3; ++t) {
+      give_gradients(params, t);
+      through.step();
+    }
+    through.param_groups()[0].options().set_lr(0.03);
+    std::vector<Tensor> copies;
+    for (const Tensor& p : params) copies.push_back(p.detach().clone().requires_grad_());
+    Optimizer resumed(copies, options);
+    resumed.load_state_dict(through.state_dict());
+    EXPECT_EQ(resumed.param_groups()[0].options().get_lr(), 0.03);
+    for (unsigned t = 4; t <= 6; ++t) {
+      give_gradients(params, t);
+      give_gradients(copies, t);
+      through.step();
+      resumed.step();
+    }
+    EXPECT_EQ(values_of(copies), values_of(params));
+    EXPECT_EQ(resumed.state_dict().keys(), through.state_dict().keys());
+    for (const auto& item : through.state_dict()) {
+      EXPECT_EQ(values(resumed.state_dict()[item.key()]), values(item.value())) << item.key();
+    }
+  }
+}
+
+TEST(State, ResumesToTheBit) {
+  expect_resume<optim::SGD>(SGDOptions(0.1).momentum(0.9).dampening(0.2));
+  expect_resume<optim::SGD>(SGDOptions(0.1));
+  expect_resume<optim::Adam>(AdamOptions(0.1).amsgrad(true));
+  expect_resume<optim::AdamW>(AdamWOptions(0.1));
+}
+
+TEST(State, ThatDoesNotFitIsRefusedAndChangesNothing) {
+  const Tensor a = parameter(1), b = parameter(2);
+  optim::Adam two({a, b}, AdamOptions(0.1)), one({a}, AdamOptions(0.2));
+  for (const Tensor& p : {a, b}) p.mutable_grad() = ones({3}, kFloat64);
+  two.step();
+  const Error more = error_of([&] { one.load_state_dict(two.state_dict()); });
+  expect_names(more, __LINE__ - 1, "", {"load_state_dict"});
+  const Error fewer = error_of([&] { two.load_state_dict(one.state_dict()); });
+  expect_names(fewer, __LINE__ - 1, "", {"load_state_dict", "'1.step'"});
+  auto state = one.state_dict();
+  state.insert("0.exp_avg", ones({4}));
+  const Error shape = error_of([&] { one.load_state_dict(state); });
+  expect_names(shape, __LINE__ - 1, "", {"0.exp_avg", "(4)", "(3)"});
+  EXPECT_EQ(one.param_groups()[0].options().get_lr(), 0.2);
+  EXPECT_EQ(one.state_dict().keys(), (std::vector<std::string>{"0.step", "group0.lr"}));
+  EXPECT_EQ(two.state_dict()["1.step"].item<std::int64_t>(), 1);
+}
+
+}  // namespace
+}  // namespace taper::testing
