@@ -59,7 +59,7 @@ const Tensor& Optimizer::state_tensor(State& state, std::size_t k, const Tensor&
   if (state.tensors.empty()) state.tensors.resize(state_names().size());
   Tensor& t = state.tensors[k];
   if (!t.defined()) t = zeros_like(param.detach());
-  else if (!(t.device() == param.device())) t = t.to(param.device());
+  else t = t.to(param.device(), param.dtype());
   return t;
 }
 

@@ -50,8 +50,8 @@ class OptimizerParamGroup {
   std::unique_ptr<OptimizerOptions> options_;
 };
 
-// The state of a parameter follows its identity: module.to(device) after the optimizer was made is
-// fine, the state moves along at the next step.
+// The state of a parameter follows its identity: module.to(device, dtype) after the optimizer was
+// made is fine, the state moves along at the next step.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -92,7 +92,7 @@ class Optimizer {
 
   virtual std::vector<std::string> state_names() const = 0;
   State& state_of(std::size_t index) { return states_[index]; }
-  // State tensor k, zeros like the parameter at first use, on the parameter's device.
+  // State tensor k, zeros like the parameter at first use, with the parameter's device and dtype.
   const Tensor& state_tensor(State& state, std::size_t k, const Tensor& param);
 
  private:

@@ -64,6 +64,29 @@ TEST(Step, ErrorsNameTheOptimizerAndLine) {
   EXPECT_EQ(optimizer.state_dict()["0.step"].item<std::int64_t>(), 0);
 }
 
+// pytorch#30508: a module moved after its optimizer was made.
+TEST(State, FollowsTheModuleToAnotherDtype) {
+  const auto walk = [](bool moved_first) {
+    const nn::Linear fc(3, 2);
+    fc->weight.detach().copy_(sample({2, 3}));
+    fc->bias.detach().zero_();
+    if (moved_first) fc->to(kFloat64);
+    optim::Adam optimizer(fc->parameters(), AdamOptions(0.1));
+    for (unsigned t = 1; t <= 6; ++t) {
+      if (t == 3) fc->to(kFloat64);
+      give_gradients(fc->parameters(), t);
+      optimizer.step();
+    }
+    for (const auto& item : optimizer.state_dict()) {
+      const bool counts = item.key().ends_with("step");
+      EXPECT_EQ(item.value().dtype(), counts ? kInt64 : kFloat64) << item.key();
+    }
+    return values(fc->weight);
+  };
+  const Numbers late = walk(false), early = walk(true);
+  for (std::size_t i = 0; i < early.size(); ++i) EXPECT_NEAR(late[i], early[i], 1e-5);
+}
+
 template <class Optimizer, class Options> void expect_resume(const Options& options) {
   for (const DType dtype : {kFloat64, kFloat32}) {
     const std::vector<Tensor> params = parameters_of(dtype);
