@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "taper/autograd/grad_mode.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/reduce.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "taper/autograd/grad_mode.h"
 #include "taper/core/base/ordered_dict.h"
 #include "taper/core/tensor.h"
 
@@ -226,7 +227,11 @@ class AdamW final : public Adam {
 };
 
 template <class F> Tensor Optimizer::step(F closure, Loc loc) {
-  const Tensor loss = closure();
+  Tensor loss;
+  {
+    const AutoGradMode recording(true);
+    loss = closure();
+  }
   step(loc);
   return loss;
 }

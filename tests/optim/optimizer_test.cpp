@@ -52,6 +52,23 @@ TEST(ZeroGrad, DropsOrClears) {
   EXPECT_FALSE(a.grad().defined());
 }
 
+TEST(Closure, IsCalledWithRecordingOnAndItsLossReturned) {
+  const Tensor w = parameter();
+  const Numbers before = values(w);
+  optim::SGD optimizer({w}, 0.5);
+  const auto closure = [&] {
+    optimizer.zero_grad();
+    const Tensor loss = w.sum();
+    loss.backward();
+    return loss;
+  };
+  const NoGradGuard no_grad;
+  const Tensor loss = optimizer.step(closure);
+  EXPECT_NEAR(loss.item<double>(), before[0] + before[1] + before[2], 1e-15);
+  EXPECT_NEAR(values(w)[0], before[0] - 0.5, 1e-15);
+  EXPECT_FALSE(GradMode::is_enabled());
+}
+
 TEST(Step, ErrorsNameTheOptimizerAndLine) {
   const Tensor w = parameter();
   optim::AdamW optimizer({w});
