@@ -88,7 +88,8 @@ void SGD::step(Loc loc) {
         SgdParam p;
         p.param = w.param.as<InOut>();
         p.grad = w.grad.as<In>();
-        p.first = s.step++ == 0;
+        ++s.step;
+        p.first = s.tensors.empty();  // momentum may begin at any step
         if (hyper.momentum != 0) p.momentum_buffer = state_tensor(s, 0, w.param).as<InOut>();
         params.push_back(p);
       }

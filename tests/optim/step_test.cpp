@@ -102,6 +102,25 @@ TEST(AdamW, StepsByItsFormula) {
   }
 }
 
+// Momentum switched on late: its buffer begins as the gradient, whatever the step.
+TEST(SGD, MomentumMayBeginLate) {
+  const std::vector<Tensor> params = parameters_of(kFloat64);
+  optim::SGD optimizer(params, SGDOptions(0.1));
+  give_gradients(params, 1);
+  optimizer.step();
+  std::vector<Numbers> want = values_of(params);
+  const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
+  static_cast<SGDOptions&>(optimizer.param_groups()[0].options()) = options;
+  std::vector<Memory> memories(params.size());
+  for (unsigned t = 2; t <= 5; ++t) {
+    give_gradients(params, t);
+    for (std::size_t i = 0; i < params.size(); ++i)
+      sgd_by_hand(want[i], values(params[i].grad()), memories[i], options);
+    optimizer.step();
+  }
+  expect_near(params, want, 1e-13);
+}
+
 // A parameter without a gradient is left alone, and its own steps are counted from its first.
 TEST(Adam, SkipsParametersWithoutGradient) {
   const std::vector<Tensor> params = parameters_of(kFloat64);
