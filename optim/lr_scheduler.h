@@ -26,6 +26,7 @@ class LRScheduler {
     step_ = step;
     auto& groups = optimizer_.param_groups();
     for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (g == base_.size()) base_.push_back(groups[g].options().get_lr());  // added since
       groups[g].options().set_lr(base_[g] * factor(step_));
     }
   }

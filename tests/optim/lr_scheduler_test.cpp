@@ -59,5 +59,17 @@ TEST(Schedules, ResumeFromTheStepAlone) {
             through.param_groups()[1].options().get_lr());
 }
 
+// A group that comes later is scheduled too, from the rate that it brought.
+TEST(Schedules, TakeInGroupsThatAreAddedLater) {
+  optim::SGD optimizer = two_groups();
+  optim::StepLR schedule(optimizer, 1, 0.5);
+  schedule.step();
+  optimizer.add_param_group({{zeros({1}).requires_grad_()}, std::make_unique<SGDOptions>(0.8)});
+  EXPECT_EQ(optimizer.param_groups()[2].options().get_lr(), 0.8);
+  schedule.step();
+  EXPECT_NEAR(optimizer.param_groups()[2].options().get_lr(), 0.8 * 0.25, 1e-15);
+  EXPECT_NEAR(optimizer.param_groups()[0].options().get_lr(), 0.3 * 0.25, 1e-15);
+}
+
 }  // namespace
 }  // namespace taper::testing
