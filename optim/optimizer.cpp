@@ -120,10 +120,11 @@ void Optimizer::load_state_dict(const OrderedDict<std::string, Tensor>& state, L
 namespace taper::nn::utils {
 namespace {
 
+// Those that have elements: there is no largest of none.
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> grads;
   for (const Tensor& p : parameters) {
-    if (p.grad().defined()) grads.push_back(p.grad());
+    if (p.grad().defined() && p.grad().numel() > 0) grads.push_back(p.grad());
   }
   return grads;
 }
@@ -157,6 +158,8 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters,
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value, Loc loc) {
   const Call call(loc);
   const NoGradGuard no_grad;
+  TAPER_CHECK(clip_value >= 0, "clip_grad_value_: clip_value must not be negative, got ",
+              clip_value);
   for (const Tensor& g : gradients_of(parameters)) g.clamp_(-clip_value, clip_value);
 }
 

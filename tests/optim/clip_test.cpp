@@ -27,12 +27,37 @@ double norm_of(const std::vector<Numbers>& grads, double p) {
   return std::isinf(p) ? total : std::pow(total, 1 / p);
 }
 
+TEST(ClipGradNorm, ScalesAllByOneFactor) {
+  for (const double p : {2.0, 1.0, 3.0, 0.5, kInfinity}) {
+    const std::vector<Tensor> params = parameters_of(kFloat64);
+    give_gradients(params, 1);
+    std::vector<Numbers> want = gradients_of(params);
+    const double norm = norm_of(want, p), most = norm / 3;
+    EXPECT_NEAR(clip_grad_norm_(params, most, p), norm, 1e-12 * norm) << p;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      for (double& x : want[i]) x *= most / (norm + 1e-6);
+      expect_close(params[i].grad(), tensor(want[i], kFloat64).view(params[i].sizes()), 1e-12);
+    }
+  }
+}
+
 TEST(ClipGradNorm, LeavesSmallOnesAlone) {
   const std::vector<Tensor> params = parameters_of(kFloat64);
   give_gradients(params, 1);
   const auto before = gradients_of(params);
   clip_grad_norm_(params, norm_of(before, 2) * 2);
   EXPECT_EQ(gradients_of(params), before);
+}
+
+TEST(ClipGradNorm, OfNothingIsZero) {
+  EXPECT_EQ(clip_grad_norm_({}, 1.0), 0);
+  const Tensor without = ones({2}).requires_grad_();
+  EXPECT_EQ(clip_grad_norm_({without}, 1.0), 0);
+  EXPECT_FALSE(without.grad().defined());
+  const Tensor empty = zeros({0, 3}).requires_grad_();
+  empty.mutable_grad() = zeros({0, 3});
+  EXPECT_EQ(clip_grad_norm_({empty}, 1.0), 0);
+  EXPECT_EQ(clip_grad_norm_({empty}, 1.0, kInfinity), 0);
 }
 
 TEST(ClipGradNorm, MixesDtypes) {
@@ -56,6 +81,18 @@ TEST(ClipGradNorm, NonFiniteNormsAreReportedOrPassedOn) {
   }
   const Error type = error_of([] { clip_grad_norm_({}, 1.0, 0); });
   expect_names(type, __LINE__ - 1, "", {"clip_grad_norm_", "norm_type"});
+}
+
+TEST(ClipGradValue, ClampsEachElement) {
+  const std::vector<Tensor> params = parameters_of(kFloat32);
+  give_gradients(params, 1);
+  std::vector<Tensor> want;
+  for (const Tensor& p : params) want.push_back(p.grad().clamp(-0.25, 0.25));
+  clip_grad_value_(params, 0.25);
+  for (std::size_t i = 0; i < params.size(); ++i) expect_close(params[i].grad(), want[i], 0);
+  clip_grad_value_({}, 1);
+  const Error e = error_of([&] { clip_grad_value_(params, -1); });
+  expect_names(e, __LINE__ - 1, "", {"clip_grad_value_", "-1"});
 }
 
 }  // namespace
