@@ -45,8 +45,9 @@ class LRScheduler {
 // gamma^(step / step_size), the division rounded down.
 class StepLR final : public LRScheduler {
  public:
-  StepLR(Optimizer& optimizer, std::int64_t step_size, double gamma = 0.1)
+  StepLR(Optimizer& optimizer, std::int64_t step_size, double gamma = 0.1, Loc loc = Loc::current())
       : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
+    const Call call(loc);
     TAPER_CHECK(step_size > 0, "StepLR: step_size must be positive, got ", step_size);
     set_step(0);
   }
@@ -67,8 +68,10 @@ class WarmupCosineLR final : public LRScheduler {
   WarmupCosineLR(Optimizer& optimizer,
                  std::int64_t warmup,
                  std::int64_t total,
-                 double min_factor = 0)
+                 double min_factor = 0,
+                 Loc loc = Loc::current())
       : LRScheduler(optimizer), warmup_(warmup), total_(total), min_factor_(min_factor) {
+    const Call call(loc);
     TAPER_CHECK(warmup >= 0 && total > warmup, "WarmupCosineLR: needs 0 <= warmup < total, got ",
                 warmup, " and ", total);
     set_step(0);

@@ -1,8 +1,10 @@
 // Groups and state of optimizers; gradient clipping.
 #include "taper/optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <typeinfo>
 
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
@@ -11,30 +13,43 @@
 namespace taper::optim {
 
 Optimizer::Optimizer(std::vector<OptimizerParamGroup> groups,
-                     std::unique_ptr<OptimizerOptions> defaults)
+                     std::unique_ptr<OptimizerOptions> defaults,
+                     Loc loc)
     : defaults_(std::move(defaults)) {
-  for (OptimizerParamGroup& g : groups) add_param_group(std::move(g));
+  for (OptimizerParamGroup& g : groups) add_param_group(std::move(g), loc);
 }
 
-void Optimizer::add_param_group(OptimizerParamGroup group) {
-  for (const Tensor& p : group.params()) {
+void Optimizer::check_new(const std::vector<Tensor>& params) const {
+  const auto is_in = [](const Tensor& p, const Tensor* begin, const Tensor* end) {
+    return std::any_of(begin, end, [&](const Tensor& q) { return q.is_same(p); });
+  };
+  for (const Tensor& p : params) {
     TAPER_CHECK(p.is_leaf(), "optimizer: a parameter of shape ", p.sizes(), " was made by ",
                 p.grad_fn(), "; only leaves can be optimized");
+    bool twice = is_in(p, params.data(), &p);
     for (const OptimizerParamGroup& g : groups_) {
-      for (const Tensor& q : g.params()) {
-        TAPER_CHECK(!p.is_same(q), "optimizer: a parameter of shape ", p.sizes(),
-                    " is in two groups");
-      }
+      twice = twice || is_in(p, g.params().data(), g.params().data() + g.params().size());
     }
+    TAPER_CHECK(!twice, "optimizer: a parameter of shape ", p.sizes(), " is given twice");
   }
+}
+
+void Optimizer::add_param_group(OptimizerParamGroup group, Loc loc) {
+  const Call call(loc);
+  check_new(group.params());
   if (!group.has_options()) group.set_options(defaults_->clone());
+  const OptimizerOptions &given = group.options(), &own = *defaults_;
+  TAPER_CHECK(typeid(given) == typeid(own),
+              "optimizer: a group came with the options of another optimizer");
   states_.resize(states_.size() + group.params().size());
   groups_.push_back(std::move(group));
 }
 
-void Optimizer::add_parameters(const std::vector<Tensor>& params) {
+void Optimizer::add_parameters(const std::vector<Tensor>& params, Loc loc) {
+  const Call call(loc);
   TAPER_CHECK(!groups_.empty(), "optimizer: there is no group to add parameters to");
   TAPER_CHECK(groups_.size() == 1, "optimizer: with several groups use add_param_group()");
+  check_new(params);
   std::vector<Tensor>& own = groups_[0].params();
   own.insert(own.end(), params.begin(), params.end());
   states_.resize(own.size());

@@ -65,8 +65,9 @@ class Optimizer {
   template <class F> Tensor step(F closure, Loc loc = Loc::current());
 
   void zero_grad(bool set_to_none = true);
-  void add_param_group(OptimizerParamGroup group);
-  void add_parameters(const std::vector<Tensor>& params);
+  // Parameters must be leaves, and none may come twice. Options must be of this optimizer's kind.
+  void add_param_group(OptimizerParamGroup group, Loc loc = Loc::current());
+  void add_parameters(const std::vector<Tensor>& params, Loc loc = Loc::current());
 
   std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
 
@@ -83,7 +84,9 @@ class Optimizer {
   void load_state_dict(const OrderedDict<std::string, Tensor>& state, Loc loc = Loc::current());
 
  protected:
-  Optimizer(std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(std::vector<OptimizerParamGroup> groups,
+            std::unique_ptr<OptimizerOptions> defaults,
+            Loc loc);
 
   // What is kept for one parameter.
   struct State {
@@ -97,6 +100,8 @@ class Optimizer {
   const Tensor& state_tensor(State& state, std::size_t k, const Tensor& param);
 
  private:
+  void check_new(const std::vector<Tensor>& params) const;
+
   std::vector<OptimizerParamGroup> groups_;
   std::unique_ptr<OptimizerOptions> defaults_;
   std::vector<State> states_;  // in the order of parameters through the groups
@@ -134,9 +139,9 @@ class SGDOptions : public OptimizerOptions {
 // w -= lr (nesterov ? g + momentum v : v).  Sutskever et al. 2013, in PyTorch's form.
 class SGD final : public Optimizer {
  public:
-  SGD(std::vector<OptimizerParamGroup> groups, SGDOptions defaults);
-  SGD(std::vector<Tensor> params, SGDOptions defaults)
-      : SGD(std::vector<OptimizerParamGroup>{std::move(params)}, defaults) {}
+  SGD(std::vector<OptimizerParamGroup> groups, SGDOptions defaults, Loc loc = Loc::current());
+  SGD(std::vector<Tensor> params, SGDOptions defaults, Loc loc = Loc::current())
+      : SGD(std::vector<OptimizerParamGroup>{std::move(params)}, defaults, loc) {}
 
   using Optimizer::step;
   void step(Loc loc = Loc::current()) override;
@@ -198,9 +203,13 @@ class AdamWOptions : public AdamOptions {
 // w -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps).
 class Adam : public Optimizer {
  public:
-  explicit Adam(std::vector<OptimizerParamGroup> groups, AdamOptions defaults = AdamOptions());
-  explicit Adam(std::vector<Tensor> params, AdamOptions defaults = AdamOptions())
-      : Adam(std::vector<OptimizerParamGroup>{std::move(params)}, defaults) {}
+  explicit Adam(std::vector<OptimizerParamGroup> groups,
+                AdamOptions defaults = AdamOptions(),
+                Loc loc = Loc::current());
+  explicit Adam(std::vector<Tensor> params,
+                AdamOptions defaults = AdamOptions(),
+                Loc loc = Loc::current())
+      : Adam(std::vector<OptimizerParamGroup>{std::move(params)}, defaults, loc) {}
 
   using Optimizer::step;
   void step(Loc loc = Loc::current()) override;
@@ -208,7 +217,8 @@ class Adam : public Optimizer {
  protected:
   Adam(std::vector<OptimizerParamGroup> groups,
        std::unique_ptr<OptimizerOptions> defaults,
-       bool decoupled);
+       bool decoupled,
+       Loc loc);
   std::vector<std::string> state_names() const override {
     return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
   }
@@ -220,10 +230,14 @@ class Adam : public Optimizer {
 // Loshchilov and Hutter 2019: Adam with w -= lr weight_decay w beside the step.
 class AdamW final : public Adam {
  public:
-  explicit AdamW(std::vector<OptimizerParamGroup> groups, AdamWOptions defaults = AdamWOptions())
-      : Adam(std::move(groups), std::make_unique<AdamWOptions>(defaults), true) {}
-  explicit AdamW(std::vector<Tensor> params, AdamWOptions defaults = AdamWOptions())
-      : AdamW(std::vector<OptimizerParamGroup>{std::move(params)}, defaults) {}
+  explicit AdamW(std::vector<OptimizerParamGroup> groups,
+                 AdamWOptions defaults = AdamWOptions(),
+                 Loc loc = Loc::current())
+      : Adam(std::move(groups), std::make_unique<AdamWOptions>(defaults), true, loc) {}
+  explicit AdamW(std::vector<Tensor> params,
+                 AdamWOptions defaults = AdamWOptions(),
+                 Loc loc = Loc::current())
+      : AdamW(std::vector<OptimizerParamGroup>{std::move(params)}, defaults, loc) {}
 };
 
 template <class F> Tensor Optimizer::step(F closure, Loc loc) {

@@ -66,12 +66,15 @@ class Step {
 
 }  // namespace
 
-SGD::SGD(std::vector<OptimizerParamGroup> groups, SGDOptions defaults)
-    : Optimizer(std::move(groups), defaults.clone()) {
+SGD::SGD(std::vector<OptimizerParamGroup> groups, SGDOptions defaults, Loc loc)
+    : Optimizer(std::move(groups), defaults.clone(), loc) {
+  const Call call(loc);
   TAPER_CHECK(defaults.lr() >= 0 && defaults.momentum() >= 0 && defaults.weight_decay() >= 0,
-              "SGD: lr, momentum and weight_decay must not be negative");
+              "SGD: lr, momentum and weight_decay must not be negative, got ", defaults.lr(), ", ",
+              defaults.momentum(), " and ", defaults.weight_decay());
   TAPER_CHECK(!defaults.nesterov() || (defaults.momentum() > 0 && defaults.dampening() == 0),
-              "SGD: nesterov needs a momentum and no dampening");
+              "SGD: nesterov needs a momentum and no dampening, got ", defaults.momentum(), " and ",
+              defaults.dampening());
 }
 
 void SGD::step(Loc loc) {
@@ -101,19 +104,23 @@ void SGD::step(Loc loc) {
   }
 }
 
-Adam::Adam(std::vector<OptimizerParamGroup> groups, AdamOptions defaults)
-    : Adam(std::move(groups), std::make_unique<AdamOptions>(defaults), false) {}
+Adam::Adam(std::vector<OptimizerParamGroup> groups, AdamOptions defaults, Loc loc)
+    : Adam(std::move(groups), std::make_unique<AdamOptions>(defaults), false, loc) {}
 
 Adam::Adam(std::vector<OptimizerParamGroup> groups,
            std::unique_ptr<OptimizerOptions> defaults,
-           bool decoupled)
-    : Optimizer(std::move(groups), std::move(defaults)), decoupled_(decoupled) {
+           bool decoupled,
+           Loc loc)
+    : Optimizer(std::move(groups), std::move(defaults), loc), decoupled_(decoupled) {
+  const Call call(loc);
   const auto& o = static_cast<const AdamOptions&>(this->defaults());
   const auto [beta1, beta2] = o.betas();
-  TAPER_CHECK(o.lr() >= 0 && o.eps() >= 0 && o.weight_decay() >= 0,
-              "Adam: lr, eps and weight_decay must not be negative");
-  TAPER_CHECK(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1,
-              "Adam: betas must lie in [0, 1), got ", beta1, " and ", beta2);
+  const char* name = decoupled ? "AdamW" : "Adam";
+  TAPER_CHECK(o.lr() >= 0 && o.eps() >= 0 && o.weight_decay() >= 0, name,
+              ": lr, eps and weight_decay must not be negative, got ", o.lr(), ", ", o.eps(),
+              " and ", o.weight_decay());
+  TAPER_CHECK(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1, name,
+              ": betas must lie in [0, 1), got ", beta1, " and ", beta2);
 }
 
 void Adam::step(Loc loc) {

@@ -39,6 +39,66 @@ TEST(Groups, HaveTheirOwnOptions) {
   EXPECT_EQ(static_cast<const SGDOptions&>(optimizer.defaults()).lr(), 0.1);
 }
 
+TEST(Groups, AreAddedLater) {
+  const Tensor a = parameter(1), b = parameter(2), c = parameter(3);
+  const Numbers c0 = values(c);
+  optim::SGD optimizer({a}, SGDOptions(0.1));
+  optimizer.add_parameters({b});
+  EXPECT_EQ(optimizer.param_groups()[0].params().size(), 2U);
+  optimizer.add_param_group({{c}, sgd_options(1)});
+  EXPECT_EQ(optimizer.size(), 3U);
+  c.mutable_grad() = ones({3}, kFloat64);
+  optimizer.step();
+  EXPECT_NEAR(values(c)[1], c0[1] - 1, 1e-15);
+  const Error e = error_of([&] { optimizer.add_parameters({parameter(4)}); });
+  expect_names(e, __LINE__ - 1, "", {"add_param_group"});
+}
+
+TEST(Groups, RefuseWhatCannotBeOptimized) {
+  const Tensor a = parameter(1), b = parameter(2);
+  const Tensor made = a * 2;
+  const Error leaf = error_of([&] { optim::SGD({a, made}, 0.1); });
+  expect_names(leaf, __LINE__ - 1, "", {"optimizer", "(3)", "mul", "leaves"});
+  const Error twice = error_of([&] { optim::Adam({a, b, a}); });
+  expect_names(twice, __LINE__ - 1, "", {"optimizer", "(3)", "twice"});
+  optim::SGD optimizer({a}, 0.1);
+  const Error again = error_of([&] { optimizer.add_param_group({{b, a}}); });
+  expect_names(again, __LINE__ - 1, "", {"twice"});
+  const Error added = error_of([&] { optimizer.add_parameters({a}); });
+  expect_names(added, __LINE__ - 1, "", {"twice"});
+  const Error grown = error_of([&] { optimizer.add_parameters({made}); });
+  expect_names(grown, __LINE__ - 1, "", {"leaves"});
+  const Error undefined = error_of([&] { optimizer.add_param_group({{Tensor()}}); });
+  expect_names(undefined, __LINE__ - 1, "", {"undefined"});
+  EXPECT_EQ(optimizer.size(), 1U);
+  EXPECT_EQ(optimizer.param_groups().size(), 1U);
+}
+
+// An SGD reads SGDOptions: other ones would be read as what they are not.
+TEST(Groups, RefuseOptionsOfAnotherOptimizer) {
+  const Tensor a = parameter(1), b = parameter(2);
+  optim::SGD optimizer({a}, 0.1);
+  const auto add = [&] { optimizer.add_param_group({{b}, std::make_unique<AdamOptions>(0.1)}); };
+  expect_error(add, {"optimizer", "options"});
+  EXPECT_EQ(optimizer.size(), 1U);
+}
+
+TEST(Options, OutOfRangeAreRefused) {
+  const std::vector<Tensor> p = {parameter()};
+  const Error lr = error_of([&] { optim::SGD(p, SGDOptions(-1)); });
+  expect_names(lr, __LINE__ - 1, "", {"SGD", "lr", "-1"});
+  const Error momentum = error_of([&] { optim::SGD(p, SGDOptions(1).momentum(-0.5)); });
+  expect_names(momentum, __LINE__ - 1, "", {"SGD", "momentum", "-0.5"});
+  const Error nesterov = error_of([&] { optim::SGD(p, SGDOptions(1).nesterov(true)); });
+  expect_names(nesterov, __LINE__ - 1, "", {"SGD", "nesterov"});
+  const Error eps = error_of([&] { optim::Adam(p, AdamOptions(1).eps(-1)); });
+  expect_names(eps, __LINE__ - 1, "", {"Adam", "eps", "-1"});
+  const Error beta = error_of([&] { optim::AdamW(p, AdamWOptions(1).betas({0.9, 1})); });
+  expect_names(beta, __LINE__ - 1, "", {"AdamW", "betas", "0.9", "1"});
+  const Error nan = error_of([&] { optim::Adam(p, AdamOptions(std::nan(""))); });
+  expect_names(nan, __LINE__ - 1, "", {"Adam", "lr", "nan"});
+}
+
 TEST(ZeroGrad, DropsOrClears) {
   const Tensor a = parameter(1), b = parameter(2);
   optim::SGD optimizer({a, b}, 0.1);
