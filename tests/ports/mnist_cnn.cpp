@@ -68,6 +68,7 @@ int main(int argc, char* argv[]) {
     model->train();
     size_t index = 0;
     for (auto& batch : *train_loader) {
+      if (limit > 0 && index == limit) continue;  // a loader must run out before it begins again
       auto data = batch.data.to(device), targets = batch.target.to(device);
       optimizer.zero_grad();
       auto loss = criterion(model->forward(data), targets);
@@ -76,7 +77,7 @@ int main(int argc, char* argv[]) {
       optimizer.step();
       if (index % 100 == 0)
         std::printf("epoch %d  batch %zu  loss %.4f\n", epoch, index, loss.item<float>());
-      if (++index == limit) break;
+      ++index;
     }
     schedule.step();
   }

@@ -28,13 +28,14 @@ void train(int epoch, Net& net, Loader& loader, torch::optim::Optimizer& optimiz
   int batches = 0;
   double total = 0;
   for (auto& batch : loader) {
+    if (limit > 0 && batches == limit) continue;  // a loader must run out before it begins again
     optimizer.zero_grad();
     torch::Tensor prediction = net->forward(batch.data);
     torch::Tensor loss = torch::nll_loss(prediction, batch.target);
     loss.backward();
     optimizer.step();
     total += loss.template item<float>();
-    if (++batches == limit) break;
+    ++batches;
   }
   std::printf("epoch %d  training loss %.4f\n", epoch, total / batches);
 }
