@@ -23,9 +23,10 @@ void fill_by_fan_in(const Tensor& weight, const Tensor& bias) {
   if (bias.defined()) init::uniform_(bias, -bound, bound);
 }
 
-// A weight that nobody sees until reset_parameters has filled it.
+// A weight that nobody sees until reset_parameters has filled it. A constructor does not know the
+// user's line; ours would mislead.
 Tensor raw(IntArrayRef sizes) {
-  return empty(sizes);
+  return empty(sizes, {}, Loc());
 }
 
 }  // namespace
@@ -59,6 +60,9 @@ Tensor LinearImpl::forward(const TensorArg& x) {
 }
 
 Conv2dImpl::Conv2dImpl(const Conv2dOptions& options_in) : options(options_in) {
+  TAPER_CHECK(options.in_channels() >= 0 && options.out_channels() >= 0,
+              "Conv2d: the numbers of channels must not be negative, got ", options.in_channels(),
+              " and ", options.out_channels());
   TAPER_CHECK(options.groups() > 0 && options.in_channels() % options.groups() == 0 &&
                   options.out_channels() % options.groups() == 0,
               "Conv2d: ", options.in_channels(), " and ", options.out_channels(),
@@ -109,6 +113,9 @@ Tensor Conv2dImpl::forward(const TensorArg& x) {
 }
 
 EmbeddingImpl::EmbeddingImpl(const EmbeddingOptions& options_in) : options(options_in) {
+  TAPER_CHECK(options.num_embeddings() >= 0 && options.embedding_dim() >= 0,
+              "Embedding: the numbers of rows and of features must not be negative, got ",
+              options.num_embeddings(), " and ", options.embedding_dim());
   if (const auto pad = options.padding_idx()) {
     const std::int64_t n = options.num_embeddings();
     TAPER_CHECK(*pad >= -n && *pad < n, "Embedding: padding_idx ", *pad, " is out of range for ", n,

@@ -15,7 +15,8 @@ namespace taper::nn {
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& options_in)
     : options(options_in) {
-  TAPER_CHECK(options.num_heads() > 0 && options.embed_dim() % options.num_heads() == 0,
+  TAPER_CHECK(options.num_heads() > 0 && options.embed_dim() >= 0 &&
+                  options.embed_dim() % options.num_heads() == 0,
               "MultiheadAttention: embed_dim ", options.embed_dim(), " must be a multiple of the ",
               options.num_heads(), " heads");
   reset();

@@ -79,8 +79,6 @@ TEST(Linear, ErrorsNameShapesLineAndScope) {
   expect_names(direct, __LINE__ - 1, "fc", {"linear", "(5, 4)"});
   const Error undefined = error_of([&] { net->fc(Tensor()); });
   expect_names(undefined, __LINE__ - 1, "fc", {"undefined"});
-  const Error negative = error_of([] { nn::Linear(-1, 2); });
-  EXPECT_NE(std::string(negative.what()).find("Linear"), std::string::npos);
   EXPECT_EQ(scope_name(call_site.scope), "");
 }
 
@@ -260,6 +258,22 @@ TEST(LayerNorm, ErrorsNameShapesAndLine) {
   const nn::LayerNorm norm(nn::LayerNormOptions({4}));
   const Error e = error_of([&] { norm(ones({2, 5})); });
   expect_names(e, __LINE__ - 1, "", {"layer_norm", "(2, 5)", "(4)"});
+}
+
+// A constructor does not know the user's line, and must not name one of ours.
+TEST(Layers, NegativeSizesAreRefused) {
+  const auto expect_refused = [](const auto& make, const std::string& type) {
+    const Error e = error_of(make);
+    EXPECT_FALSE(e.loc().known()) << e.what();
+    EXPECT_NE(e.message().find(type), std::string::npos) << e.what();
+    EXPECT_NE(e.message().find("negative"), std::string::npos) << e.what();
+  };
+  expect_refused([] { nn::Linear(-1, 2); }, "Linear");
+  expect_refused([] { nn::Conv2d(3, -4, 1); }, "Conv2d");
+  expect_refused([] { nn::Conv2d(3, 4, -1); }, "(4, 3, -1, -1)");
+  expect_refused([] { nn::Embedding(-1, 2); }, "Embedding");
+  expect_refused([] { nn::LayerNorm(nn::LayerNormOptions({-2})); }, "(-2)");
+  expect_refused([] { nn::BatchNorm2d(-3); }, "(-3)");
 }
 
 TEST(Layers, PrintTheirOptions) {
