@@ -16,7 +16,8 @@ double calculate_gain(Nonlinearity nonlinearity, double param) {
   }
 }
 
-std::pair<double, double> calculate_fan_in_and_fan_out(const Tensor& t) {
+std::pair<double, double> calculate_fan_in_and_fan_out(const Tensor& t, Loc loc) {
+  const Call call(loc);
   TAPER_CHECK(t.dim() >= 2, "init: the fan of a tensor needs 2 dims or more, got ", t.sizes());
   double field = 1;
   for (std::int64_t d = 2; d < t.dim(); ++d) field *= static_cast<double>(t.size(d));
@@ -37,30 +38,36 @@ double xavier_std(const Tensor& t, double gain) {
 
 }  // namespace
 
-Tensor uniform_(Tensor t, double low, double high) {
+Tensor uniform_(Tensor t, double low, double high, Loc loc) {
+  const Call call(loc);
   const NoGradGuard guard;
   return t.uniform_(low, high);
 }
 
-Tensor normal_(Tensor t, double mean, double std) {
+Tensor normal_(Tensor t, double mean, double std, Loc loc) {
+  const Call call(loc);
   const NoGradGuard guard;
   return t.normal_(mean, std);
 }
 
-Tensor constant_(Tensor t, Scalar value) {
+Tensor constant_(Tensor t, Scalar value, Loc loc) {
+  const Call call(loc);
   const NoGradGuard guard;
   return t.fill_(value);
 }
 
-Tensor ones_(Tensor t) {
+Tensor ones_(Tensor t, Loc loc) {
+  const Call call(loc);
   return constant_(std::move(t), 1);
 }
 
-Tensor zeros_(Tensor t) {
+Tensor zeros_(Tensor t, Loc loc) {
+  const Call call(loc);
   return constant_(std::move(t), 0);
 }
 
-Tensor eye_(Tensor t) {
+Tensor eye_(Tensor t, Loc loc) {
+  const Call call(loc);
   const NoGradGuard guard;
   TAPER_CHECK(t.dim() == 2, "init::eye_ needs 2 dims, got ", t.sizes());
   t.zero_();
@@ -68,22 +75,26 @@ Tensor eye_(Tensor t) {
   return t;
 }
 
-Tensor xavier_uniform_(Tensor t, double gain) {
+Tensor xavier_uniform_(Tensor t, double gain, Loc loc) {
+  const Call call(loc);
   const double bound = std::sqrt(3.0) * xavier_std(t, gain);
   return uniform_(std::move(t), -bound, bound);
 }
 
-Tensor xavier_normal_(Tensor t, double gain) {
+Tensor xavier_normal_(Tensor t, double gain, Loc loc) {
+  const Call call(loc);
   const double std = xavier_std(t, gain);
   return normal_(std::move(t), 0, std);
 }
 
-Tensor kaiming_uniform_(Tensor t, double a, FanMode mode, Nonlinearity nonlinearity) {
+Tensor kaiming_uniform_(Tensor t, double a, FanMode mode, Nonlinearity nonlinearity, Loc loc) {
+  const Call call(loc);
   const double bound = std::sqrt(3.0) * kaiming_std(t, a, mode, nonlinearity);
   return uniform_(std::move(t), -bound, bound);
 }
 
-Tensor kaiming_normal_(Tensor t, double a, FanMode mode, Nonlinearity nonlinearity) {
+Tensor kaiming_normal_(Tensor t, double a, FanMode mode, Nonlinearity nonlinearity, Loc loc) {
+  const Call call(loc);
   const double std = kaiming_std(t, a, mode, nonlinearity);
   return normal_(std::move(t), 0, std);
 }

@@ -13,26 +13,28 @@ enum class FanMode : std::uint8_t { kFanIn, kFanOut };
 
 double calculate_gain(Nonlinearity nonlinearity, double param = 0.01);
 // (fan in, fan out) of a weight (out, in, ...).
-std::pair<double, double> calculate_fan_in_and_fan_out(const Tensor& t);
+std::pair<double, double> calculate_fan_in_and_fan_out(const Tensor& t, Loc loc = Loc::current());
 
-Tensor uniform_(Tensor t, double low = 0, double high = 1);
-Tensor normal_(Tensor t, double mean = 0, double std = 1);
-Tensor constant_(Tensor t, Scalar value);
-Tensor ones_(Tensor t);
-Tensor zeros_(Tensor t);
-Tensor eye_(Tensor t);
+Tensor uniform_(Tensor t, double low = 0, double high = 1, Loc loc = Loc::current());
+Tensor normal_(Tensor t, double mean = 0, double std = 1, Loc loc = Loc::current());
+Tensor constant_(Tensor t, Scalar value, Loc loc = Loc::current());
+Tensor ones_(Tensor t, Loc loc = Loc::current());
+Tensor zeros_(Tensor t, Loc loc = Loc::current());
+Tensor eye_(Tensor t, Loc loc = Loc::current());
 // Glorot and Bengio 2010.
-Tensor xavier_uniform_(Tensor t, double gain = 1);
-Tensor xavier_normal_(Tensor t, double gain = 1);
+Tensor xavier_uniform_(Tensor t, double gain = 1, Loc loc = Loc::current());
+Tensor xavier_normal_(Tensor t, double gain = 1, Loc loc = Loc::current());
 // He et al. 2015.
 Tensor kaiming_uniform_(Tensor t,
                         double a = 0,
                         FanMode mode = FanMode::kFanIn,
-                        Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU);
+                        Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU,
+                        Loc loc = Loc::current());
 Tensor kaiming_normal_(Tensor t,
                        double a = 0,
                        FanMode mode = FanMode::kFanIn,
-                       Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU);
+                       Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU,
+                       Loc loc = Loc::current());
 
 }  // namespace taper::nn::init
 

@@ -27,7 +27,9 @@ TEST(Init, FansCountInputsAndOutputsWithTheirField) {
   EXPECT_EQ(out, 360);
   EXPECT_EQ(init::calculate_fan_in_and_fan_out(ones({7, 5})), std::make_pair(5.0, 7.0));
   const Error e = error_of([] { init::xavier_uniform_(ones({3})); });
-  EXPECT_NE(std::string(e.what()).find("(3)"), std::string::npos);
+  expect_names(e, __LINE__ - 1, "", {"fan", "(3)"});
+  const Error fans = error_of([] { init::calculate_fan_in_and_fan_out(ones({3})); });
+  expect_names(fans, __LINE__ - 1, "", {"fan", "(3)"});
 }
 
 TEST(Init, GainsAreTheUsualOnes) {
@@ -58,7 +60,10 @@ TEST(Init, ConstantOnesWriteInPlaceUnrecorded) {
   EXPECT_EQ(values(init::eye_(w)), (Numbers{1, 0, 0, 0, 1, 0}));
   EXPECT_EQ(values(init::zeros_(w)), Numbers(6, 0));
   EXPECT_TRUE(w.is_leaf() && w.requires_grad());
-  expect_error([] { init::eye_(ones({2})); }, {"eye_", "(2)"});
+  const Error e = error_of([] { init::eye_(ones({2})); });
+  expect_names(e, __LINE__ - 1, "", {"eye_", "(2)"});
+  const Error range = error_of([] { init::uniform_(ones({2}), 2, 1); });
+  expect_names(range, __LINE__ - 1, "", {"uniform_", "2", "1"});
 }
 
 }  // namespace
