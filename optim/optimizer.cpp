@@ -153,6 +153,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters,
                        Loc loc) {
   const Call call(loc);
   const NoGradGuard no_grad;
+  TAPER_CHECK(max_norm >= 0, "clip_grad_norm_: max_norm must not be negative, got ", max_norm);
   TAPER_CHECK(norm_type > 0, "clip_grad_norm_: norm_type must be positive, got ", norm_type);
   const std::vector<Tensor> grads = gradients_of(parameters);
   double total = 0;

@@ -79,6 +79,8 @@ TEST(ClipGradNorm, NonFiniteNormsAreReportedOrPassedOn) {
     }
     EXPECT_FALSE(std::isfinite(clip_grad_norm_({w}, 1.0)));
   }
+  const Error bound = error_of([] { clip_grad_norm_({}, -1); });
+  expect_names(bound, __LINE__ - 1, "", {"clip_grad_norm_", "max_norm", "-1"});
   const Error type = error_of([] { clip_grad_norm_({}, 1.0, 0); });
   expect_names(type, __LINE__ - 1, "", {"clip_grad_norm_", "norm_type"});
 }
