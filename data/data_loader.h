@@ -131,8 +131,9 @@ template <class D> class DataLoader final : private Prefetcher::Source {
     if (!placed_ && position_.batch != 0) position_ = {position_.epoch + 1, 0};
     placed_ = false;
     order_ = sampler_->order(position_.epoch);
+    Prefetcher::Source& jobs = *this;
     current_ = std::make_unique<Prefetcher>(position_.batch, size(), options_.workers(),
-                                            options_.max_jobs(), *this);
+                                            options_.max_jobs(), jobs);
   }
 
   std::optional<BatchType> next() {
