@@ -10,7 +10,7 @@
 
 namespace taper {
 
-TensorIndex::TensorIndex(const char* dots, Loc at) : value(indexing::EllipsisType{}) {
+TensorIndex::TensorIndex(const char* dots, Loc at) : kind(Kind::kEllipsis) {
   const Call call(at);
   TAPER_CHECK(dots != nullptr && std::strcmp(dots, "...") == 0,
               "index: the only text among indices is \"...\"");
@@ -18,9 +18,8 @@ TensorIndex::TensorIndex(const char* dots, Loc at) : value(indexing::EllipsisTyp
 
 namespace {
 
-using indexing::EllipsisType;
-using indexing::NoneType;
 using indexing::Slice;
+using Kind = TensorIndex::Kind;
 using Places = SmallVector<Tensor, kMaxDims>;
 
 bool is_mask(const Tensor& t) {
@@ -29,11 +28,8 @@ bool is_mask(const Tensor& t) {
 
 // How many dims of x the index stands for.
 std::int64_t dims_of(const TensorIndex& index) {
-  if (const auto* t = std::get_if<Tensor>(&index.value)) return is_mask(*t) ? t->dim() : 1;
-  return std::holds_alternative<std::int64_t>(index.value) ||
-                 std::holds_alternative<Slice>(index.value)
-             ? 1
-             : 0;
+  if (index.kind == Kind::kTensor) return is_mask(index.tensor) ? index.tensor.dim() : 1;
+  return index.kind == Kind::kInteger || index.kind == Kind::kSlice ? 1 : 0;
 }
 
 // Note [Indexing]
@@ -50,15 +46,13 @@ class Indexed {
     int ellipses = 0;
     for (const TensorIndex& i : indices) {
       named += dims_of(i);
-      ellipses += std::holds_alternative<EllipsisType>(i.value) ? 1 : 0;
+      ellipses += i.kind == Kind::kEllipsis ? 1 : 0;
     }
     TAPER_CHECK(named <= x.dim(), "index: ", named, " indices are too many for a tensor of shape ",
                 x.sizes());
     TAPER_CHECK(ellipses <= 1, "index: \"...\" may stand only once");
     skipped_ = x.dim() - named;
-    for (const TensorIndex& i : indices) {
-      std::visit([&](const auto& value) { take(value); }, i.value);
-    }
+    for (const TensorIndex& i : indices) take(i);
   }
 
   bool by_tensors() const { return !places_.empty(); }
@@ -110,7 +104,21 @@ class Indexed {
     }
   }
 
-  void take(std::int64_t i) {
+  void take(const TensorIndex& index) {
+    switch (index.kind) {
+      case Kind::kInteger: return take_integer(index.integer);
+      case Kind::kFlag: return take_bool(index.integer != 0);
+      case Kind::kSlice: return take_slice(index.slice);
+      case Kind::kNewDim: view_ = view_.unsqueeze(dim_++); return;
+      case Kind::kEllipsis:
+        dim_ += skipped_;
+        x_dim_ += skipped_;
+        return;
+      case Kind::kTensor: return take_tensor(index.tensor);
+    }
+  }
+
+  void take_integer(std::int64_t i) {
     TAPER_CHECK(i >= -view_.size(dim_) && i < view_.size(dim_), "index: index ", i,
                 " is out of range for dim ", x_dim_, " of size ", view_.size(dim_), " of ",
                 x_.sizes());
@@ -118,33 +126,26 @@ class Indexed {
     ++x_dim_;
   }
 
-  void take(const Slice& s) {
+  void take_slice(const Slice& s) {
     if (s.start || s.stop || s.step != 1) view_ = view_.slice(dim_, s.start, s.stop, s.step);
     ++dim_;
     ++x_dim_;
   }
 
-  void take(NoneType) { view_ = view_.unsqueeze(dim_++); }
-
-  void take(EllipsisType) {
-    dim_ += skipped_;
-    x_dim_ += skipped_;
-  }
-
   // A new dim, of which all or nothing is taken.
-  void take(bool all) {
+  void take_bool(bool all) {
     view_ = view_.unsqueeze(dim_);
     add_place(zeros({all ? 1 : 0}, TensorOptions(kInt64).device(view_.device())), x_dim_);
   }
 
-  void take(const Tensor& t) {
+  void take_tensor(const Tensor& t) {
     if (is_mask(t)) {
       take_mask(t);
       return;
     }
     TAPER_CHECK(is_integral(t.dtype()), "index: an index tensor must hold integers or bools, got ",
                 t.dtype());
-    if (t.dim() == 0 && !t.is_meta()) take(t.item<std::int64_t>());
+    if (t.dim() == 0 && !t.is_meta()) take_integer(t.item<std::int64_t>());
     else add_place(t, x_dim_++);
   }
 
