@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "taper/benchmarks/build.h"
 #include "taper/benchmarks/core.h"
 #include "taper/taper.h"
 
@@ -74,26 +75,32 @@ std::string cell(const nlohmann::ordered_json& v, const char* format) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Benchmarks beside their peers, in one run.\n\nExamples:\n"
-      "  taper_bench core\n  taper_bench core --rounds 9 --json core.json\n");
+      "  taper_bench core\n  taper_bench core --rounds 9 --json core.json\n  taper_bench build\n");
   std::string group = "core", json_file;
   int rounds = 5;
-  app.add_option("group", group, "core")->check(CLI::IsMember({"core"}))->capture_default_str();
+  bool first_op = false;
+  app.add_option("group", group, "core: tiny tensors; build: compiling, starting, size")
+      ->check(CLI::IsMember({"core", "build"}))
+      ->capture_default_str();
+  app.add_flag("--first-op", first_op)->group("");  // how the build group starts itself
   app.add_option("--json", json_file, "Also write the rows as JSON");
   app.add_option("--rounds", rounds, "Turns of ours and the peer's; medians count")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  if (first_op) return bench::print_first_op(), 0;
   const std::string peer = peer_path(argv[0]);
   if (peer.empty()) std::printf("No LibTorch here (Debian: libtorch-dev): ours alone.\n");
+  const bool build = group == "build";
   Samples ours, theirs;
   for (int r = 0; r < rounds; ++r) {
     std::fprintf(stderr, "round %d/%d\n", r + 1, rounds);
-    add(ours, bench::run_core());
-    if (!peer.empty()) add(theirs, run_peer(peer, group));
+    add(ours, build ? bench::run_build(argv[0]) : bench::run_core());
+    if (!peer.empty()) add(theirs, build ? bench::run_build_torch() : run_peer(peer, group));
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", "name", "ours", "LibTorch", "ratio", "goal",
               "met", "unit");
-  for (const Row& row : bench::core_rows()) {
+  for (const Row& row : build ? bench::build_rows() : bench::core_rows()) {
     rows.push_back(row_json(row, ours, theirs));
     const auto& j = rows.back();
     std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", row.name.c_str(),
