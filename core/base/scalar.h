@@ -34,9 +34,8 @@ class Scalar {
 
   double to_double() const { return is_floating_point() ? real_ : static_cast<double>(integer_); }
 
-  std::int64_t to_int() const {
-    return is_floating_point() ? static_cast<std::int64_t>(real_) : integer_;
-  }
+  // Truncates. What has no integer (nan, infinity, beyond 64 bits) throws.
+  std::int64_t to_int() const { return is_floating_point() ? truncated(real_) : integer_; }
 
   // LibTorch's spelling: scalar.to<float>().
   template <class T> T to() const {
@@ -52,6 +51,8 @@ class Scalar {
   }
 
  private:
+  static std::int64_t truncated(double real);
+
   DTypeCategory category_ = DTypeCategory::kInteger;
   std::int64_t integer_ = 0;
   double real_ = 0;
