@@ -52,9 +52,17 @@ void append(std::string& out, IntArrayRef sizes) {
 
 namespace {
 
+// Constructors, operator+ and a module's forward say less than the op that they run.
+bool names_an_op(std::string_view function) {
+  return !function.empty() && function[0] >= 'a' && function[0] <= 'z' && function != "forward" &&
+         function.substr(0, 8) != "operator";
+}
+
 // "mul", "add_", or "mse_loss: sub" where one function calls another.
 std::string op_of(const CallSite& site) {
-  std::string name = site.function == nullptr ? "" : site.function;
+  std::string name;
+  if (site.entry != nullptr) name = site.entry;
+  else if (site.function != nullptr && names_an_op(site.function)) name = site.function;
   if (site.op == nullptr) return name;
   const std::string op = site.op;
   if (name.empty() || name == op) return op;

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace taper {
 
@@ -36,7 +35,8 @@ struct CallSite {
   const char* op = nullptr;  // the op that is running, for error messages
   std::uint32_t scope = 0;   // module scope, see scope_name
   bool active = false;
-  const char* function = nullptr;  // the public function that was called, where its name says much
+  const char* function = nullptr;  // the public function that was called
+  const char* entry = nullptr;     // the op whose entry runs backwards, if one does
 };
 
 extern thread_local constinit CallSite call_site __attribute__((tls_model("initial-exec")));
@@ -50,7 +50,7 @@ class Call {
     if (owner_) {
       call_site.loc = loc;
       call_site.active = true;
-      call_site.function = names_an_op(function) ? function : nullptr;
+      call_site.function = function;
     }
   }
 
@@ -62,12 +62,6 @@ class Call {
   Call& operator=(const Call&) = delete;
 
  private:
-  // Constructors, operator+ and a module's forward say less than the op that they run.
-  static constexpr bool names_an_op(std::string_view function) {
-    return function[0] >= 'a' && function[0] <= 'z' && function != "forward" &&
-           function.substr(0, 8) != "operator";
-  }
-
   bool owner_;
 };
 

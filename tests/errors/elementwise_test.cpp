@@ -44,6 +44,9 @@ TEST_F(Elementwise, BinaryFunctionsNeedShapesThatBroadcast) {
   refuses("add", {nothing}, [&] { here(), add(none, f4); });
   refuses("sub", {"(2, 3)", "(4)"}, [&] { here(), sub(f23, f4); });
   refuses("sub", {nothing}, [&] { here(), sub(f23, none, 2); });
+  refuses("sub", {"bool"}, [&] { here(), sub(b3, b3); });
+  refuses("add", {"i64", "0.5"}, [&] { here(), add(i3, i3, 0.5); });
+  refuses("pow", {"i64", "-1"}, [&] { here(), pow(i3, -1); });
   refuses("bitwise_and", {"(2, 3)", "(2)"}, [&] { here(), bitwise_and(i23, i2); });
   refuses("bitwise_and", {"f32"}, [&] { here(), bitwise_and(f23, i23); });
   refuses("bitwise_or", {"f32"}, [&] { here(), bitwise_or(f23, i23); });
