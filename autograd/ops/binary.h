@@ -1,6 +1,7 @@
 // Elementwise ops of two and three operands: arithmetic, comparisons, logic, where.
 #pragma once
 #include "taper/autograd/ops/unary.h"
+#include "taper/core/promote.h"
 
 namespace taper::ops {
 
@@ -37,6 +38,7 @@ enum class Result : std::uint8_t { kPromoted, kFloating, kBool };
 // gradients(r, a, b): unneeded operands may be undefined there.
 struct BinaryRow {
   static constexpr Result kResult = Result::kPromoted;
+  static constexpr bool kTakesBool = true;
   static constexpr bool kReadsForA[2] = {true, true};  // d out / d a reads a, b
   static constexpr bool kReadsForB[2] = {true, true};
 };
@@ -59,6 +61,7 @@ template <class Row> class BinaryOp final : public OpOf<BinaryOp<Row>> {
   bool differentiable() const override { return Row::kResult != Result::kBool; }
 
   void forward(Frame& f) override {
+    if (!Row::kTakesBool) check_number(result_type(f.in(0), f.in(1)));
     binary_forward(f, Row::kSlot, Row::kResult, Row::kReadsForA, Row::kReadsForB);
   }
 
@@ -87,6 +90,7 @@ struct Add : BinaryRow {
 struct Sub : BinaryRow {
   static constexpr const char* kName = "sub";
   static constexpr BinarySlot kSlot = &Kernels::sub;
+  static constexpr bool kTakesBool = false;
   static constexpr bool kReadsForA[2] = {false, false};
   static constexpr bool kReadsForB[2] = {false, false};
   static Grads gradients(const Reverse& r, const Tensor& a, const Tensor& b);
@@ -114,6 +118,7 @@ struct Div : BinaryRow {
 struct FloorDivide : BinaryRow {
   static constexpr const char* kName = "floor_divide";
   static constexpr BinarySlot kSlot = &Kernels::floor_divide;
+  static constexpr bool kTakesBool = false;
   static constexpr bool kReadsForA[2] = {false, false};
   static constexpr bool kReadsForB[2] = {false, false};
   static Grads gradients(const Reverse& r, const Tensor& a, const Tensor& b);
@@ -123,6 +128,7 @@ struct FloorDivide : BinaryRow {
 struct Remainder : BinaryRow {
   static constexpr const char* kName = "remainder";
   static constexpr BinarySlot kSlot = &Kernels::remainder;
+  static constexpr bool kTakesBool = false;
   static constexpr bool kReadsForA[2] = {false, false};
   static Grads gradients(const Reverse& r, const Tensor& a, const Tensor& b);
 };
@@ -131,6 +137,7 @@ struct Remainder : BinaryRow {
 struct Fmod : BinaryRow {
   static constexpr const char* kName = "fmod";
   static constexpr BinarySlot kSlot = &Kernels::fmod;
+  static constexpr bool kTakesBool = false;
   static constexpr bool kReadsForA[2] = {false, false};
   static Grads gradients(const Reverse& r, const Tensor& a, const Tensor& b);
 };
@@ -139,6 +146,7 @@ struct Fmod : BinaryRow {
 struct Pow : BinaryRow {
   static constexpr const char* kName = "pow";
   static constexpr BinarySlot kSlot = &Kernels::pow;
+  static constexpr bool kTakesBool = false;
   static Grads gradients(const Reverse& r, const Tensor& a, const Tensor& b);
 };
 

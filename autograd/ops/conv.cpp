@@ -45,19 +45,35 @@ void check_operands(const Tensor& x, const Tensor& w, const Window2d& window) {
   TAPER_CHECK(x.is_floating_point() && x.dtype() == w.dtype(), "x is ", x.dtype(),
               " and the weight ", w.dtype(), "; they must be one floating-point dtype");
   check_window(window);
-  TAPER_CHECK(x.size(1) == w.size(1) * window.groups, "x has ", x.size(1), " channels, but weight ",
-              w.sizes(), " with ", window.groups, " groups takes ", w.size(1) * window.groups);
+  TAPER_CHECK(x.size(1) == w.size(1) * window.groups, "x ", x.sizes(), " has ", x.size(1),
+              " channels, but weight ", w.sizes(), " with ", window.groups, " groups takes ",
+              w.size(1) * window.groups);
   TAPER_CHECK(w.size(0) % window.groups == 0, "the ", w.size(0), " channels of the result do not ",
               "divide into ", window.groups, " groups");
 }
 
-std::int64_t result_size(const Tensor& x, const Tensor& w, const Window2d& window, int d) {
-  const std::int64_t in = x.size(2 + d) + 2 * window.padding[d];
-  const std::int64_t reach = window.dilation[d] * (w.size(2 + d) - 1) + 1;
-  TAPER_CHECK(w.size(2 + d) > 0, "the weight ", w.sizes(), " has an empty window");
-  TAPER_CHECK(in >= reach, "the window of weight ", w.sizes(), " reaches over ", reach,
-              " elements, but x ", x.sizes(), " has ", in, " there, padding included");
-  return (in - reach) / window.stride[d] + 1;
+// The sizes (N, O, H', W') of the result.
+Sizes result_sizes(IntArrayRef x, IntArrayRef w, const Window2d& window) {
+  Sizes sizes{x[0], w[0]};
+  for (std::size_t d = 0; d < 2; ++d) {
+    const std::int64_t in = x[2 + d] + 2 * window.padding[d];
+    const std::int64_t reach = window.dilation[d] * (w[2 + d] - 1) + 1;
+    TAPER_CHECK(w[2 + d] > 0, "the weight ", w, " has an empty window");
+    TAPER_CHECK(in >= reach, "the window of weight ", w, " reaches over ", reach,
+                " elements, but x ", x, " has ", in, " there, padding included");
+    sizes.push_back((in - reach) / window.stride[d] + 1);
+  }
+  return sizes;
+}
+
+// That g is a gradient of conv(x, w), for tensors x and w of these sizes.
+void check_gradient(
+    const Tensor& g, const Tensor& other, IntArrayRef x, IntArrayRef w, const Window2d& window) {
+  TAPER_CHECK(g.is_floating_point() && g.dtype() == other.dtype(), "the operands are ", g.dtype(),
+              " and ", other.dtype(), "; they must be one floating-point dtype");
+  TAPER_CHECK(g.dim() == 4 && x.size() == 4 && w.size() == 4 && x[1] == w[1] * window.groups &&
+                  g.sizes() == IntArrayRef(result_sizes(x, w, window)),
+              "sizes ", g.sizes(), " are not those of the convolution of ", x, " with weight ", w);
 }
 
 // Keeps each of two operands when the other's gradient will be asked for.
@@ -90,8 +106,7 @@ void Conv2d::forward(Frame& f) {
   x_sizes_ = owned(x.sizes());
   w_sizes_ = owned(w.sizes());
   save_pair(f);
-  const Sizes sizes{x.size(0), w.size(0), result_size(x, w, window_, 0),
-                    result_size(x, w, window_, 1)};
+  const Sizes sizes = result_sizes(x.sizes(), w.sizes(), window_);
   const Tensor& y = f.out(contiguous_layout(sizes, format_of(x)), x.dtype());
   if (y.numel() == 0) return;
   f.kernels().conv2d(f.exec(), y.as<Out>(), x.as<In>(), w.as<In>(), bias.as<In>(), window_);
@@ -110,6 +125,7 @@ Grads Conv2d::backward(const Reverse& r) const {
 void Conv2dGradInput::forward(Frame& f) {
   const Tensor &g = f.in(0), &w = f.in(1);
   w_sizes_ = owned(w.sizes());
+  check_gradient(g, w, x_sizes_, w_sizes_, window_);
   save_pair(f);
   const Tensor& dx = f.out(contiguous_layout(x_sizes_, format_of(g)), g.dtype());
   if (g.numel() == 0) f.kernels().fill(f.exec(), dx.as<Out>(), 0);
@@ -129,6 +145,7 @@ Grads Conv2dGradInput::backward(const Reverse& r) const {
 void Conv2dGradWeight::forward(Frame& f) {
   const Tensor &g = f.in(0), &x = f.in(1);
   x_sizes_ = owned(x.sizes());
+  check_gradient(g, x, x_sizes_, w_sizes_, window_);
   save_pair(f);
   const Tensor& dw = f.out(w_sizes_, g.dtype());
   if (g.numel() == 0) f.kernels().fill(f.exec(), dw.as<Out>(), 0);
@@ -227,6 +244,9 @@ Tensor conv_transpose2d(const TensorArg& x,
                 "conv_transpose2d: needs x (N, C, H, W) and weight (C, O / groups, kH, kW), C a ",
                 "multiple of groups, got ", x->sizes(), " and ", weight.sizes(), " with ", groups,
                 " groups");
+    TAPER_CHECK(t.size(2) > 0 && t.size(3) > 0 && weight.size(2) > 0 && weight.size(3) > 0,
+                "conv_transpose2d: x ", x->sizes(), " or weight ", weight.sizes(),
+                " has an empty plane");
     TAPER_CHECK(t.dtype() == weight.dtype(), "conv_transpose2d: x is ", t.dtype(),
                 " and the weight ", weight.dtype());
     Sizes sizes{t.size(0), weight.size(1) * groups};

@@ -23,6 +23,8 @@ Tensor flat(const Tensor& t) {
 void check_affine(const Tensor& t, IntArrayRef sizes, const char* what) {
   TAPER_CHECK(!t.defined() || t.sizes() == sizes, "the ", what, " must have shape ", sizes,
               ", got ", t.defined() ? t.sizes() : sizes);
+  TAPER_CHECK(!t.defined() || t.is_floating_point(), "the ", what,
+              " must be of a floating-point dtype, got ", t.defined() ? t.dtype() : kFloat32);
 }
 
 }  // namespace

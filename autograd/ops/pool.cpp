@@ -47,6 +47,7 @@ Layout pooled_layout(const Tensor& x, const Window2d& w, bool ceil_mode) {
 
 void MaxPool2d::forward(Frame& f) {
   const Tensor& x = f.in(0);
+  TAPER_CHECK(x.is_floating_point(), "needs a floating-point x, got ", x.dtype(), " ", x.sizes());
   const Layout layout = pooled_layout(x, window_, ceil_mode_);
   x_ = dense_like(x.layout());
   const Tensor y = f.out(layout, x.dtype()), indices = f.out(layout, kInt64);

@@ -16,6 +16,10 @@ Tensor cast(const Frame& f, const Tensor& t, DType dtype) {
   return out;
 }
 
+void check_number(DType dtype) {
+  TAPER_CHECK(dtype != kBool, "takes numbers, got bool; convert it with to()");
+}
+
 void unary_forward(Frame& f, UnarySlot slot, bool floating, Keep keep) {
   const DType dtype = floating ? floating_type(f.in(0).dtype()) : f.in(0).dtype();
   const Tensor x = cast(f, f.in(0), dtype);
@@ -183,6 +187,7 @@ Tensor LogSigmoid::derivative(const Tensor& g, const Tensor& kept) {
 }  // namespace rows
 
 template <class Row> void Unary2Op<Row>::forward(Frame& f) {
+  if (!Row::kFloating) check_number(f.in(0).dtype());
   const DType dtype = Row::kFloating ? floating_type(f.in(0).dtype()) : f.in(0).dtype();
   const Tensor x = cast(f, f.in(0), dtype);
   f.save(f.in(0));

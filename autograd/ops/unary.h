@@ -15,10 +15,13 @@ using BinarySlot = Kernels::Binary Kernels::*;
 // What a row is unless it says otherwise; and derivative(grad, kept), in public functions.
 struct UnaryRow {
   static constexpr bool kFloating = true;  // integers become floats
+  static constexpr bool kTakesBool = true;
   static constexpr Keep kKeep = Keep::kInput;
   static constexpr BinarySlot kGradSlot = nullptr;  // (grad, kept) -> gradient, in one kernel
 };
 
+// Throws for a truth value where the op is of numbers, as LibTorch does.
+void check_number(DType dtype);
 void unary_forward(Frame& f, UnarySlot slot, bool floating, Keep keep);
 Tensor fused_gradient(BinarySlot slot, const Tensor& grad, const Tensor& kept);
 
@@ -28,7 +31,10 @@ template <class Row> class UnaryOp final : public OpOf<UnaryOp<Row>> {
 
   bool elementwise() const override { return true; }
 
-  void forward(Frame& f) override { unary_forward(f, Row::kSlot, Row::kFloating, Row::kKeep); }
+  void forward(Frame& f) override {
+    if (!Row::kTakesBool) check_number(f.in(0).dtype());
+    unary_forward(f, Row::kSlot, Row::kFloating, Row::kKeep);
+  }
 
   Grads backward(const Reverse& r) const override {
     const Tensor kept = Row::kKeep == Keep::kNothing ? Tensor() : r.saved(0);
@@ -46,6 +52,7 @@ struct Neg : UnaryRow {
   static constexpr const char* kName = "neg";
   static constexpr UnarySlot kSlot = &Kernels::neg;
   static constexpr bool kFloating = false;
+  static constexpr bool kTakesBool = false;
   static constexpr Keep kKeep = Keep::kNothing;
   static Tensor derivative(const Tensor& g, const Tensor& kept);
 };
@@ -207,6 +214,7 @@ struct Floor : UnaryRow {
   static constexpr const char* kName = "floor";
   static constexpr UnarySlot kSlot = &Kernels::floor;
   static constexpr bool kFloating = false;
+  static constexpr bool kTakesBool = false;
   static constexpr Keep kKeep = Keep::kNothing;
   static Tensor derivative(const Tensor& g, const Tensor& kept);
 };
@@ -216,6 +224,7 @@ struct Ceil : UnaryRow {
   static constexpr const char* kName = "ceil";
   static constexpr UnarySlot kSlot = &Kernels::ceil;
   static constexpr bool kFloating = false;
+  static constexpr bool kTakesBool = false;
   static constexpr Keep kKeep = Keep::kNothing;
   static Tensor derivative(const Tensor& g, const Tensor& kept);
 };
@@ -225,6 +234,7 @@ struct Round : UnaryRow {
   static constexpr const char* kName = "round";
   static constexpr UnarySlot kSlot = &Kernels::round;
   static constexpr bool kFloating = false;
+  static constexpr bool kTakesBool = false;
   static constexpr Keep kKeep = Keep::kNothing;
   static Tensor derivative(const Tensor& g, const Tensor& kept);
 };
@@ -234,6 +244,7 @@ struct Trunc : UnaryRow {
   static constexpr const char* kName = "trunc";
   static constexpr UnarySlot kSlot = &Kernels::trunc;
   static constexpr bool kFloating = false;
+  static constexpr bool kTakesBool = false;
   static constexpr Keep kKeep = Keep::kNothing;
   static Tensor derivative(const Tensor& g, const Tensor& kept);
 };
@@ -252,6 +263,7 @@ struct Relu : UnaryRow {
   static constexpr const char* kName = "relu";
   static constexpr UnarySlot kSlot = &Kernels::relu;
   static constexpr bool kFloating = false;
+  static constexpr bool kTakesBool = false;
   static constexpr Keep kKeep = Keep::kOutput;
   static constexpr BinarySlot kGradSlot = &Kernels::relu_grad;
   static Tensor derivative(const Tensor& g, const Tensor& kept);
