@@ -10,7 +10,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(most_headers 150)
-set(most_bytes 10485760)
+set(most_bytes 10000000)
 set(work ${BUILD}/consumer)
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)

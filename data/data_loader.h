@@ -49,7 +49,7 @@ template <class D> class DataLoader final : private Prefetcher::Source {
     TAPER_CHECK(options_.batch_size() > 0, "DataLoader: the batch size must be positive");
   }
 
-  ~DataLoader() { current_.reset(); }  // workers end before the dataset that they read
+  ~DataLoader() override { current_.reset(); }  // workers end before the dataset that they read
 
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;

@@ -12,10 +12,8 @@ class Prefetcher {
   // Makes the result of a job; called from several threads at once, and records nothing.
   class Source {
    public:
+    virtual ~Source() = default;
     virtual Result make(std::size_t job) = 0;
-
-   protected:
-    ~Source() = default;
   };
 
   // Jobs first to count - 1, at most `ahead` (and at least one) of them before their turn. Without
