@@ -65,6 +65,12 @@ std::string listed(ArrayRef<const Tensor*> inputs) {
   return text;
 }
 
+Tensor copy_of(const Tensor& t) {
+  Tensor copy = make_tensor(contiguous_layout(t.sizes()), t.dtype(), t.device());
+  kernels_for(t.device()).copy(Exec(t.device()), copy.as<Out>(), t.as<In>());
+  return copy;
+}
+
 }  // namespace
 
 void set_deterministic(bool on) {
@@ -114,11 +120,14 @@ void Frame::save(const Tensor& t) {
   if (!recording_) return;
   TAPER_CHECK(!t.is_inference(), "an inference tensor of shape ", t.sizes(),
               " cannot be saved for backward; make it outside InferenceMode, or clone() it");
+  // An in-place op overwrites what it saves: it keeps the elements that were there.
+  const bool doomed = target_ != nullptr && t.storage() == target_->storage();
+  const Tensor kept = doomed ? copy_of(t) : t;
   SavedTensor& s = saved_.emplace_back();
-  s.storage = t.storage();
-  s.layout = t.layout();
-  s.dtype = t.dtype();
-  s.version = t.version();
+  s.storage = kept.storage();
+  s.layout = kept.layout();
+  s.dtype = kept.dtype();
+  s.version = kept.version();
   s.edge = gradient_edge(t);
 }
 
@@ -207,17 +216,24 @@ class Recorder {
 namespace {
 
 Tensor copy_with_history(const Tensor& t) {
-  Tensor copy = make_tensor(contiguous_layout(t.sizes()), t.dtype(), t.device());
-  kernels_for(t.device()).copy(Exec(t.device()), copy.as<Out>(), t.as<In>());
+  Tensor copy = copy_of(t);
   if (gradient_edge(t)) meta_of(copy).edge = gradient_edge(t);
   return copy;
 }
 
-void remember_views(const Op& op, const Tensor& input, Tensors& outputs) {
-  for (const Tensor& t : outputs) {
-    if (t.storage() == input.storage() && !t.is_same(input)) {
-      note_view(t, input, op.name(), outputs.size() > 1);
+void remember_views(const Op& op, ArrayRef<const Tensor*> inputs, Tensors& outputs) {
+  using Made = ViewInfo::Made;
+  const Made made = !op.plain_views()    ? Made::kCustom
+                    : outputs.size() > 1 ? Made::kMultiOutput
+                                         : Made::kNormal;
+  for (const Tensor* input : inputs) {
+    if (!input->defined()) continue;
+    for (const Tensor& t : outputs) {
+      if (t.storage() == input->storage() && !t.is_same(*input)) {
+        note_view(t, *input, op.name(), made);
+      }
     }
+    if (op.plain_views()) return;  // then a view is one of the first input
   }
 }
 
@@ -229,16 +245,15 @@ Tensors apply_n(Op&& op, ArrayRef<const Tensor*> inputs) {
   recorder.forward(name.outermost());
   Tensors& outputs = recorder.outputs();
   if (InferenceMode::is_enabled()) {
-    for (Tensor& t : outputs) t.impl().inference = true;
-    return std::move(outputs);
+    for (Tensor& t : outputs) t.impl().inference = true;  // but for views, below
   }
-  if (recorder.records()) {
+  if (recorder.records() && !InferenceMode::is_enabled()) {
     const Ref<Entry> entry = recorder.record();
     for (std::uint32_t k = 0; k < outputs.size(); ++k) {
       if (outputs[k].is_floating_point()) set_history(outputs[k], entry, k);
     }
   }
-  if (!inputs.empty() && inputs[0]->defined()) remember_views(op, *inputs[0], outputs);
+  remember_views(op, inputs, outputs);
   return std::move(outputs);
 }
 

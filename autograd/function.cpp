@@ -30,6 +30,8 @@ void CustomOp::forward(Frame& f) {
     f.out(is_differentiable(*context_, out) ? out.detach() : out);
   }
   for (const Tensor& t : kept) {
+    saved_defined_.push_back(t.defined());
+    if (!t.defined()) continue;
     const auto it = std::find_if(outputs.begin(), outputs.end(),
                                  [&](const Tensor& out) { return out.is_same(t); });
     if (it == outputs.end()) f.save(t);
@@ -38,16 +40,20 @@ void CustomOp::forward(Frame& f) {
 }
 
 Grads CustomOp::backward(const Reverse& r) const {
-  context_->saved_.clear();
-  context_->needs_ = 0;
-  for (std::size_t k = 0; k < r.saved_count(); ++k) context_->saved_.push_back(r.saved(k));
+  AutogradContext context;  // of this pass alone: several threads may run the same entry
+  context.values_ = context_->values_;
+  std::size_t k = 0;
+  for (const bool defined : saved_defined_) {
+    context.saved_.push_back(defined ? r.saved(k++) : Tensor());
+  }
   for (std::size_t i = 0; i < positions.size(); ++i) {
-    if (r.needs(i)) context_->needs_ |= std::uint64_t{1} << i;
+    if (r.needs(i)) context.needs_ |= std::uint64_t{1} << i;
   }
   variable_list grads;
-  for (std::size_t i = 0; i < r.entry().outputs.size(); ++i) grads.push_back(r.grad_or_zeros(i));
-  const variable_list out = back_(context_.get(), std::move(grads));
-  context_->saved_.clear();
+  for (std::size_t i = 0; i < r.entry().outputs.size(); ++i) {
+    grads.push_back(context_->materialize_ ? r.grad_or_zeros(i) : r.grad(i));
+  }
+  const variable_list out = back_(&context, std::move(grads));
   Grads result;
   for (const std::size_t p : positions) {
     TAPER_CHECK(p < out.size(), "backward returned ", out.size(),

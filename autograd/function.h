@@ -1,6 +1,7 @@
 // Custom differentiable functions: a forward and a backward written by the user.
 #pragma once
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -15,7 +16,7 @@ class AutogradContext {
  public:
   void save_for_backward(variable_list tensors) { to_save_ = std::move(tensors); }
 
-  // In backward: what was saved, in order.
+  // In backward: what was saved, in order; undefined where an undefined tensor was.
   variable_list get_saved_variables() const { return saved_; }
 
   // Outputs that have no gradient (indices, say).
@@ -23,6 +24,9 @@ class AutogradContext {
 
   // In backward: whether input i (tensors only, in order) wants a gradient.
   bool needs_input_grad(std::size_t i) const { return (needs_ >> i & 1U) != 0; }
+
+  // In backward: whether a gradient that nothing reached comes as zeros (as at first) or undefined.
+  void set_materialize_grads(bool on) { materialize_ = on; }
 
   // Numbers and texts by name, LibTorch's ctx->saved_data["n"].
   struct Value {
@@ -65,6 +69,7 @@ class AutogradContext {
   std::vector<std::pair<std::string, Value>> values_;
   variable_list to_save_, saved_, not_differentiable_;
   std::uint64_t needs_ = 0;
+  bool materialize_ = true;
 };
 
 // The op behind a Function: calls the user's static functions through two pointers.
@@ -82,6 +87,8 @@ class CustomOp final : public Op {
 
   const char* name() const override { return name_; }
 
+  bool plain_views() const override { return false; }
+
   void forward(Frame& f) override;
   Grads backward(const Reverse& r) const override;
 
@@ -93,6 +100,7 @@ class CustomOp final : public Op {
   std::vector<std::size_t> positions;
 
  private:
+  std::vector<bool> saved_defined_;  // of what forward kept: undefined tensors are kept too
   const char* name_;
   Run run_;
   void* arguments_;
@@ -112,8 +120,9 @@ std::vector<Tensor> apply_custom(CustomOp&& op, const std::vector<Tensor>& input
 //   }
 // };
 // Tensor y = Cube::apply(x);
-// backward returns one gradient per argument of forward (undefined for numbers). Written in
-// tensor functions it can be differentiated again.
+// backward returns one gradient per argument of forward (undefined for numbers), one for each
+// tensor of an argument that is a vector. Written in tensor functions it can be differentiated
+// again. An output that shares memory with an input cannot be written in place.
 template <class Derived> class Function {
  public:
   // One overload per number of arguments, so that the caller's line can be a default argument.
@@ -176,7 +185,13 @@ template <class Derived> class Function {
 
   template <class T>
   static void gather(const T& a, std::vector<Tensor>& in, CustomOp& op, std::size_t& position) {
-    if constexpr (std::is_same_v<T, Tensor>) {
+    if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+      for (const Tensor& t : a) gather(t, in, op, position);
+      return;
+    } else if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
+      gather(a.value_or(Tensor()), in, op, position);
+      return;
+    } else if constexpr (std::is_same_v<T, Tensor>) {
       in.push_back(a);
       op.positions.push_back(position);
     }

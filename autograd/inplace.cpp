@@ -35,15 +35,18 @@ void check_history_may_change(const Tensor& t) {
               "the written tensor is one of several views that ", view->op,
               " returned at once; their history cannot be changed in place. Use slice() or "
               "select() instead, or clone()");
+  TAPER_CHECK(view->made != ViewInfo::Made::kCustom, "the written tensor is a view that ", view->op,
+              " returned, and a write to it would bypass that function's backward; clone() it");
   TAPER_CHECK(view->made != ViewInfo::Made::kNoGrad,
-              "the written tensor is a view made under NoGradGuard; make it outside, or clone()");
+              "the written tensor is a view made under NoGradGuard or InferenceMode; make it "
+              "outside, or clone()");
 }
 
 bool hides_a_write(const Tensor& t) {
   const AutogradMeta* meta = t.impl().meta;
   if (!GradMode::is_enabled() || meta == nullptr || meta->view == nullptr) return false;
   const ViewInfo& view = *meta->view;
-  return view.made == ViewInfo::Made::kNoGrad && view.base.requires_grad() && !view.base.is_leaf();
+  return view.made == ViewInfo::Made::kNoGrad && view.base.requires_grad();
 }
 
 bool overlaps(const Tensor& target, const Tensor& source, bool elementwise) {
@@ -56,22 +59,19 @@ bool overlaps(const Tensor& target, const Tensor& source, bool elementwise) {
          b.begin * source.element_size() < a.end * target.element_size();
 }
 
-void note_view(const Tensor& view, const Tensor& input, const char* op, bool multi_output) {
-  if (InferenceMode::is_enabled()) return;
-  if (input.is_inference()) {
-    view.impl().inference = true;
-    return;
-  }
+void note_view(const Tensor& view, const Tensor& input, const char* op, ViewInfo::Made made) {
+  view.impl().inference = input.is_inference();  // the mode marks new memory, not views of old
+  if (input.is_inference()) return;
   auto info = std::make_unique<ViewInfo>();
   const AutogradMeta* input_meta = input.impl().meta;
   const bool chained = input_meta != nullptr && input_meta->view != nullptr;
   info->base = chained ? input_meta->view->base : input;
   info->version = view.version();
   info->op = op;
-  info->made = multi_output              ? ViewInfo::Made::kMultiOutput
-               : !GradMode::is_enabled() ? ViewInfo::Made::kNoGrad
-               : chained                 ? input_meta->view->made
-                                         : ViewInfo::Made::kNormal;
+  info->made = made == ViewInfo::Made::kMultiOutput         ? made
+               : !GradMode::is_enabled()                    ? ViewInfo::Made::kNoGrad
+               : made == ViewInfo::Made::kNormal && chained ? input_meta->view->made
+                                                            : made;
   meta_of(view).view = std::move(info);
 }
 
@@ -144,7 +144,9 @@ const Edge& gradient_edge(const Tensor& t) {
   AutogradMeta* meta = t.impl().meta;
   if (meta == nullptr) return kNone;
   ViewInfo* view = meta->view.get();
-  if (view == nullptr || view->version == t.version()) return meta->edge;
+  if (view == nullptr || view->version == t.version() || view->made == ViewInfo::Made::kCustom) {
+    return meta->edge;
+  }
   const Edge& base = gradient_edge(view->base);
   view->version = t.version();
   if (base && t.is_floating_point()) {

@@ -11,7 +11,7 @@ void check_writable(const Tensor& t);
 // Throws when t's history must not change: a leaf, or a view whose base must not be rewritten.
 void check_history_may_change(const Tensor& t);
 
-// Whether a write to t would change a recorded base behind its history's back: t is a view of it
+// Whether a write to t would change a base that requires grad behind its back: t is a view of it
 // that was made under no_grad and has no history of its own.
 bool hides_a_write(const Tensor& t);
 
@@ -20,7 +20,7 @@ bool hides_a_write(const Tensor& t);
 bool overlaps(const Tensor& target, const Tensor& source, bool elementwise);
 
 // `view` shares `input`'s storage and was made from it by the op of that name.
-void note_view(const Tensor& view, const Tensor& input, const char* op, bool multi_output);
+void note_view(const Tensor& view, const Tensor& input, const char* op, ViewInfo::Made made);
 
 // `entry` recorded an op that wrote `self` in place: makes it self's history, and, when self is a
 // view, its base's.

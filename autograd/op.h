@@ -111,6 +111,10 @@ class Op {
 
   virtual bool deterministic(Device) const { return true; }
 
+  // Whether an output that shares an input's memory is a mere view of it, whose gradient is the
+  // same part of the input's; a user's function may mean anything.
+  virtual bool plain_views() const { return true; }
+
   // Moves itself to the heap; called when the op is recorded.
   virtual std::unique_ptr<Op> to_heap() = 0;
 };

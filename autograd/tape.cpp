@@ -126,7 +126,9 @@ void Hooks::remove(unsigned handle) {
 }
 
 Tensor Hooks::run(Tensor grad) const {
-  for (const auto& [handle, hook] : list_) {
+  if (list_.empty()) return grad;
+  const auto list = list_;  // hooks may add and remove hooks
+  for (const auto& [handle, hook] : list) {
     Tensor replaced = hook->call(grad);
     if (!replaced.defined()) continue;
     TAPER_CHECK(replaced.sizes() == grad.sizes() && replaced.dtype() == grad.dtype(),
@@ -144,9 +146,13 @@ AutogradMeta& meta_of(const Tensor& t) {
 }
 
 void release_autograd_meta(AutogradMeta* meta) noexcept {
+  // A gradient with history (create_graph) reaches the leaf again: nobody can ask for it any more,
+  // and as a ring the two would never go.
+  Tensor grad;
   if (meta->leaf) {
     const std::lock_guard lock(meta->leaf->mutex);
     meta->leaf->tensor = nullptr;
+    grad = std::move(meta->leaf->grad);
   }
   delete meta;
 }
@@ -166,7 +172,13 @@ Leaf& leaf_of(const Tensor& t) {
 
 void set_history(const Tensor& t, const Ref<Entry>& entry, std::uint32_t slot) {
   AutogradMeta& meta = meta_of(t);
+  const bool retains = meta.leaf && meta.leaf->retains;
+  if (retains) {
+    hooks_of(meta.edge).remove(*meta.leaf->retains);
+    meta.leaf->retains.reset();
+  }
   meta.edge = {Ref<Node>(entry.get()), slot};
+  if (retains) start_retaining(t);
 }
 
 Hooks& hooks_of(const Edge& edge) {

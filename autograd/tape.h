@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "taper/core/tensor.h"
@@ -35,10 +36,10 @@ class Hooks {
  public:
   unsigned add(std::unique_ptr<Hook> hook);
   void remove(unsigned handle);
-  Tensor run(Tensor grad) const;  // in the order of registration
+  Tensor run(Tensor grad) const;  // in the order of registration; a hook may remove itself
 
  private:
-  std::vector<std::pair<unsigned, std::unique_ptr<Hook>>> list_;
+  std::vector<std::pair<unsigned, std::shared_ptr<Hook>>> list_;
   unsigned next_ = 0;
 };
 
@@ -71,6 +72,7 @@ struct Leaf final : Node {
   Layout layout;  // grad takes the same strides where they are dense
   Tensor grad;
   Hooks hooks;
+  std::optional<unsigned> retains;  // of a tensor that is no leaf: the hook that fills grad
 };
 
 // A snapshot of a tensor that backward needs: elements by storage, never the tensor itself.
@@ -101,7 +103,7 @@ struct Entry final : Node {
 // A view remembers its base: when somebody writes in place, its history is made anew from the
 // base's (Note [Views and writes] in autograd/inplace.cpp).
 struct ViewInfo {
-  enum class Made : std::uint8_t { kNormal, kMultiOutput, kNoGrad };
+  enum class Made : std::uint8_t { kNormal, kMultiOutput, kCustom, kNoGrad };
   Tensor base;                // never a view itself
   std::uint32_t version = 0;  // of the storage when the view's edge was right
   Made made = Made::kNormal;
@@ -129,8 +131,11 @@ Ref<Entry> new_entry();
 // Entries alive now, in the process; for tests and reports.
 std::size_t live_entries();
 
-// Gives `t` the history (entry, slot).
+// Gives `t` the history (entry, slot). A retained gradient follows.
 void set_history(const Tensor& t, const Ref<Entry>& entry, std::uint32_t slot);
+
+// Lets the gradient of `t`, which is no leaf, add up in its grad().
+void start_retaining(const Tensor& t);
 
 // The hooks on an edge's gradient.
 Hooks& hooks_of(const Edge& edge);

@@ -17,7 +17,7 @@ const Tensor& Tensor::requires_grad_(bool requires_grad, Loc loc) const {
               grad_fn(), ". detach() gives a leaf");
   TAPER_CHECK(!requires_grad || is_floating_point(),
               "requires_grad_: only floating-point tensors have gradients, this one is ", dtype());
-  TAPER_CHECK(!requires_grad || !is_inference(),
+  TAPER_CHECK(!requires_grad || !is_inference() || InferenceMode::is_enabled(),
               "requires_grad_: an inference tensor cannot require grad; clone() it first");
   if (requires_grad) meta_of(*this).edge = {Ref<Node>(&leaf_of(*this)), 0};
   else meta_of(*this).edge = {};
@@ -52,7 +52,8 @@ class RetainGrad final : public Hook {
 
   Tensor call(const Tensor& grad) override {
     const std::lock_guard lock(home_->mutex);
-    if (home_->tensor != nullptr) home_->grad = grad;
+    if (home_->tensor == nullptr) return {};
+    home_->grad = home_->grad.defined() ? home_->grad + grad : grad.clone();
     return {};
   }
 
@@ -62,17 +63,20 @@ class RetainGrad final : public Hook {
 
 }  // namespace
 
+void start_retaining(const Tensor& t) {
+  const Ref<Leaf> home(&leaf_of(t));
+  home->retains = hooks_of(gradient_edge(t)).add(std::make_unique<RetainGrad>(home));
+}
+
 const Tensor& Tensor::retain_grad(Loc loc) const {
   const Call call(loc);
   TAPER_CHECK(requires_grad(), "retain_grad: the tensor does not require grad");
-  if (!is_leaf() && !retains_grad()) {
-    hooks_of(gradient_edge(*this)).add(std::make_unique<RetainGrad>(Ref<Leaf>(&leaf_of(*this))));
-  }
+  if (!is_leaf() && !retains_grad()) start_retaining(*this);
   return *this;
 }
 
 bool Tensor::retains_grad() const {
-  return !is_leaf() && impl().meta->leaf;
+  return !is_leaf() && impl().meta->leaf && impl().meta->leaf->retains;
 }
 
 void Tensor::backward(const Tensor& gradient,

@@ -1,7 +1,7 @@
 # The test `consumer`: installs the library, moves the install elsewhere, and builds tests/consumer against it.
 # Run by ctest as a script (-P), included by the root file to register itself.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/taper.h)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/taper.h AND NOT TAPER_SANITIZE)  # a sanitized library needs sanitized users
     add_test(NAME consumer COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DBUILD=${PROJECT_BINARY_DIR}
       -DCOMPILER=${CMAKE_CXX_COMPILER} -P ${CMAKE_CURRENT_LIST_FILE})
     set_tests_properties(consumer PROPERTIES LABELS install TIMEOUT 600)
