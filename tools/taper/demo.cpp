@@ -45,22 +45,31 @@ TAPER_MODULE(Mlp);
 
 struct Data {
   data::datasets::TensorDataset train, test;
-  std::string from;
+  std::string from, note;  // where it is from, and what else there is to say of that
 };
 
+data::datasets::TensorDataset at_most(std::int64_t limit, const Tensor& x, const Tensor& target) {
+  const std::int64_t n = limit > 0 && limit < x.size(0) ? limit : x.size(0);
+  return {x.narrow(0, 0, n), target.narrow(0, 0, n)};
+}
+
 Data load_data(const DemoOptions& options) {
-  using data::datasets::MNIST, data::datasets::TensorDataset;
+  using data::datasets::MNIST;
   const std::string root = options.glyphs         ? ""
                            : options.data.empty() ? data::datasets::find_fashion_mnist()
                                                   : options.data;
+  const std::int64_t limit = options.limit;
   if (root.empty()) {
-    return {data::datasets::glyphs(20000, 1), data::datasets::glyphs(4000, 2),
-            "ten drawn glyphs, made up on the spot (Fashion-MNIST was not found; install Debian's "
-            "dataset-fashion-mnist, or set TAPER_DATA)"};
+    const auto count = [&](std::int64_t n) { return limit > 0 && limit < n ? limit : n; };
+    return {data::datasets::glyphs(count(20000), 1), data::datasets::glyphs(count(4000), 2),
+            "ten drawn glyphs",
+            options.glyphs ? ""
+                           : ", as Fashion-MNIST was not found (install Debian's "
+                             "dataset-fashion-mnist, or set TAPER_DATA)"};
   }
   const MNIST train(root, MNIST::Mode::kTrain), test(root, MNIST::Mode::kTest);
-  return {TensorDataset(train.images(), train.targets()),
-          TensorDataset(test.images(), test.targets()), "Fashion-MNIST in " + root};
+  return {at_most(limit, train.images(), train.targets()),
+          at_most(limit, test.images(), test.targets()), "Fashion-MNIST in " + root, ""};
 }
 
 void make_folder(const std::string& path) {
@@ -143,7 +152,10 @@ Chart chart_of(const std::vector<json>& entries,
 class Run {
  public:
   explicit Run(const DemoOptions& o)
-      : options_(o), folder_(o.runs + "/" + o.name), data_(load_data(o)) {
+      : options_(o),
+        out_(o.json ? stderr : stdout),
+        folder_(o.runs + "/" + o.name),
+        data_(load_data(o)) {
     make_folder(o.runs);
     make_folder(folder_);
     manual_seed(static_cast<std::uint64_t>(o.seed));
@@ -155,6 +167,8 @@ class Run {
                                       static_cast<std::uint64_t>(o.seed)),
         data::DataLoaderOptions(static_cast<std::size_t>(o.batch)).workers(1).drop_last(true));
     per_epoch_ = static_cast<std::int64_t>(loader_->size());
+    TAPER_CHECK(per_epoch_ > 0, "a batch of ", o.batch, " is more than the ",
+                data_.train.size().value(), " examples there are");
     schedule_ = std::make_unique<optim::WarmupCosineLR>(*optimizer_, per_epoch_ / 10,
                                                         per_epoch_ * o.epochs, 0.01);
     if (o.resume) resume();
@@ -162,11 +176,13 @@ class Run {
   }
 
   int train() {
-    std::printf("data   %s\nmodel  MLP 784-256-128-10, %lld parameters\nrun    %s\n",
-                data_.from.c_str(), static_cast<long long>(count_parameters()), folder_.c_str());
-    if (step_ > 0) std::printf("resumed after step %lld\n", static_cast<long long>(step_));
-    while (static_cast<std::int64_t>(loader_->position().epoch) < options_.epochs) {
-      if (!epoch()) return stopped();
+    std::fprintf(out_, "data   %s%s\nmodel  MLP 784-256-128-10, %lld parameters\nrun    %s\n",
+                 data_.from.c_str(), data_.note.c_str(), static_cast<long long>(count_parameters()),
+                 folder_.c_str());
+    if (step_ > 0) std::fprintf(out_, "resumed after step %lld\n", static_cast<long long>(step_));
+    while (!finished()) {
+      if (told_to_stop()) return stopped();
+      epoch();
     }
     finish();
     return 0;
@@ -179,26 +195,34 @@ class Run {
     return n;
   }
 
-  // False when the run was told to stop; the step at hand is finished first.
-  bool epoch() {
+  bool finished() const {
+    return static_cast<std::int64_t>(loader_->position().epoch) >= options_.epochs;
+  }
+
+  bool told_to_stop() const {
+    return stop_signal != 0 || (options_.max_steps > 0 && step_ >= options_.max_steps);
+  }
+
+  // Trains to the epoch's end, or until told to stop. The step at hand is finished first, and so is
+  // an epoch whose last step it was.
+  void epoch() {
     const auto number = static_cast<std::int64_t>(loader_->position().epoch) + 1;
-    Progress progress(str("epoch ", number, "/", options_.epochs), per_epoch_,
-                      static_cast<std::int64_t>(loader_->position().batch));
+    const auto first = static_cast<std::int64_t>(loader_->position().batch);
+    Progress progress(out_, str("epoch ", number, "/", options_.epochs), per_epoch_, first);
     std::int64_t here = 0;
     for (auto& batch : *loader_) {
       const double loss = train_step(batch);
       seen_loss_ += loss, ++here;
       char status[96];
       const double rate = static_cast<double>(here * options_.batch) / progress.seconds();
-      const auto done = static_cast<std::int64_t>(loader_->position().batch);
+      const std::int64_t done = first + here;
       std::snprintf(status, sizeof status, "loss %.4f  acc %.1f %%  %.0f samples/s",
                     seen_loss_ / static_cast<double>(done),
                     100 * seen_right_ / static_cast<double>(done * options_.batch), rate);
       progress.update(done, status);
-      if (stop_signal != 0 || (options_.max_steps > 0 && step_ >= options_.max_steps)) return false;
+      if (done < per_epoch_ && told_to_stop()) return;
     }
     end_epoch(number, progress, static_cast<double>(here * options_.batch) / progress.seconds());
-    return true;
   }
 
   double train_step(const data::Example<>& batch) {
@@ -238,6 +262,7 @@ class Run {
   std::string checkpoint() const { return folder_ + "/checkpoint.safetensors"; }
 
   void save_checkpoint() {
+    log_->flush();  // first: lines beyond the saved step are dropped on a resume
     OrderedDict<std::string, Tensor> state;
     for (const auto& item : model_->state_dict()) state.insert("model." + item.key(), item.value());
     for (const auto& item : optimizer_->state_dict()) {
@@ -258,13 +283,13 @@ class Run {
                              {"seen_loss", loss},
                              {"seen_right", right},
                              {"settings", settings()}});
-    log_->flush();
   }
 
   // What must be the same when a run is resumed.
   std::string settings() const {
     return str("epochs ", options_.epochs, ", batch ", options_.batch, ", seed ", options_.seed,
-               ", lr ", options_.lr, ", data ", data_.from);
+               ", lr ", options_.lr, ", data ", data_.from,
+               options_.limit > 0 ? str(", limit ", options_.limit) : "");
   }
 
   void resume() {
@@ -295,19 +320,22 @@ class Run {
     seen_right_ = std::strtod(text("seen_right").c_str(), nullptr);
   }
 
+  static void print_json(const json& result) { std::printf("%s\n", result.dump().c_str()); }
+
   int stopped() {
-    const Progress clock("", 1);
+    const Progress clock(out_, "", 1);
     save_checkpoint();
     write_chart();
     const double took = clock.seconds();
     const char* why = stop_signal == SIGTERM  ? "told to end"
                       : stop_signal == SIGINT ? "interrupted"
                                               : "stopped";
-    std::printf("%s after step %lld; saved in %s", why, static_cast<long long>(step_),
-                duration(took).c_str());
+    std::fprintf(out_, "%s after step %lld; saved in %s", why, static_cast<long long>(step_),
+                 duration(took).c_str());
     if (stop_signal == SIGTERM)
-      std::printf(" of the %s allowed", duration(options_.deadline).c_str());
-    std::printf(".\nGo on with the same command and --resume.\n");
+      std::fprintf(out_, " of the %s allowed", duration(options_.deadline).c_str());
+    std::fprintf(out_, ".\nGo on with the same command and --resume.\n");
+    if (options_.json) print_json({{"run", folder_}, {"steps", step_}, {"stopped", why}});
     return 75;
   }
 
@@ -322,12 +350,10 @@ class Run {
     save(model_, folder_ + "/model.safetensors");
     if (last_accuracy_ < 0) last_accuracy_ = accuracy_of(model_, data_.test);
     if (options_.json) {
-      std::printf("%s\n", json{{"run", folder_},
-                               {"steps", step_},
-                               {"test_accuracy", last_accuracy_},
-                               {"data", data_.from}}
-                              .dump()
-                              .c_str());
+      print_json({{"run", folder_},
+                  {"steps", step_},
+                  {"test_accuracy", last_accuracy_},
+                  {"data", data_.from}});
       return;
     }
     std::printf("test accuracy %.2f %%\nwrote %s/log.jsonl, loss.svg and model.safetensors\n",
@@ -339,6 +365,7 @@ class Run {
       std::declval<data::samplers::RandomSampler>()));
 
   const DemoOptions& options_;
+  std::FILE* out_;  // what is said on the way; with --json the result alone is on stdout
   std::string folder_;
   Data data_;
   Mlp model_{nullptr};

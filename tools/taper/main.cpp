@@ -53,27 +53,42 @@ int main(int argc, char** argv) {
   DemoOptions demo;
   CLI::App* train = run->add_subcommand(
       "demo", "Train an MLP on Fashion-MNIST. Ctrl-C and SIGTERM save; --resume goes on");
-  train->add_option("--name", demo.name, "Results go to <runs>/<name>")->capture_default_str();
+  const auto one_folder = [](const std::string& name) -> std::string {
+    const bool is =
+        !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+    return is ? "" : "'" + name + "' is no name of a folder in the folder of all runs";
+  };
+  train->add_option("--name", demo.name, "Results go to <runs>/<name>")
+      ->capture_default_str()
+      ->check(one_folder);
   train->add_option("--runs", demo.runs, "Folder of all runs")->capture_default_str();
-  train->add_option("--data", demo.data,
-                    "Folder with IDX or IDX.gz files (else $TAPER_DATA, else Debian's)");
+  CLI::Option* data = train->add_option(
+      "--data", demo.data, "Folder with IDX or IDX.gz files (else $TAPER_DATA, else Debian's)");
   train->add_option("--epochs", demo.epochs)->capture_default_str()->check(CLI::Range(1, 1000000));
   train->add_option("--batch", demo.batch)->capture_default_str()->check(CLI::Range(1, 60000));
   train->add_option("--lr", demo.lr, "Adam's learning rate at its highest")->capture_default_str();
   train->add_option("--seed", demo.seed)->capture_default_str();
   train->add_option("--threads", demo.threads, "0: as many as there are cores")
-      ->capture_default_str();
-  train->add_option("--max-steps", demo.max_steps, "Stop, resumable, after so many steps");
+      ->capture_default_str()
+      ->check(CLI::Range(0, 4096));
+  train->add_option("--limit", demo.limit, "Use so many examples of each set at most")
+      ->check(CLI::Range(1, 1000000));
+  train->add_option("--max-steps", demo.max_steps, "Stop, resumable, after so many steps")
+      ->check(CLI::PositiveNumber);
   train->add_option("--deadline", demo.deadline, "Seconds from SIGTERM to the kill")
       ->capture_default_str();
   train->add_flag("--resume", demo.resume, "Go on where the run of this name stopped");
-  train->add_flag("--glyphs", demo.glyphs, "Use the made-up glyphs even if the data is there");
+  train->add_flag("--glyphs", demo.glyphs, "Use the made-up glyphs even if the data is there")
+      ->excludes(data);
   train->add_flag("--json", demo.json, "Print the result as JSON");
 
   CLI11_PARSE(app, argc, argv);
   try {
     if (info->parsed()) return print_info(json);
     return taper::tools::run_demo(demo);
+  } catch (const taper::Error& e) {
+    std::fprintf(stderr, "taper: %s\n", e.message().c_str());
+    return 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "taper: %s\n", e.what());
     return 1;

@@ -1,8 +1,6 @@
 // Progress of long work.
 #include "taper/tools/taper/progress.h"
 
-#include <cstdio>
-
 #include <unistd.h>
 
 namespace taper::tools {
@@ -18,12 +16,13 @@ std::string duration(double seconds) {
   return text;
 }
 
-Progress::Progress(std::string label, std::int64_t total, std::int64_t done)
-    : label_(std::move(label)),
+Progress::Progress(std::FILE* out, std::string label, std::int64_t total, std::int64_t done)
+    : out_(out),
+      label_(std::move(label)),
       total_(total < 1 ? 1 : total),
       first_(done),
       done_(done),
-      terminal_(isatty(STDOUT_FILENO) != 0) {
+      terminal_(isatty(fileno(out)) != 0) {
   tenths_ = static_cast<int>(10 * done / total_);
 }
 
@@ -58,23 +57,23 @@ void Progress::update(std::int64_t done, const std::string& status) {
     const int tenths = static_cast<int>(10 * done / total_);
     if (tenths == tenths_) return;
     tenths_ = tenths;
-    std::printf("%s\n", line(done, status).c_str());
-    std::fflush(stdout);
+    std::fprintf(out_, "%s\n", line(done, status).c_str());
+    std::fflush(out_);
     return;
   }
   const auto now = Clock::now();
   if (now - drawn_ < std::chrono::milliseconds(100)) return;
   drawn_ = now;
-  std::printf("\r\033[K%s", line(done, status).c_str());
-  std::fflush(stdout);
+  std::fprintf(out_, "\r\033[K%s", line(done, status).c_str());
+  std::fflush(out_);
 }
 
 void Progress::finish(const std::string& status) {
   if (!open_) return;
   open_ = false;
-  if (terminal_) std::printf("\r\033[K");
-  if (!status.empty()) std::printf("%s %s\n", label_.c_str(), status.c_str());
-  std::fflush(stdout);
+  if (terminal_) std::fprintf(out_, "\r\033[K");
+  if (!status.empty()) std::fprintf(out_, "%s %s\n", label_.c_str(), status.c_str());
+  std::fflush(out_);
 }
 
 }  // namespace taper::tools

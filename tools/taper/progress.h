@@ -1,6 +1,8 @@
 // Progress of long work: a bar that redraws itself on a terminal, now and then a line elsewhere.
 #pragma once
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <string>
 
 namespace taper::tools {
@@ -8,7 +10,7 @@ namespace taper::tools {
 class Progress {
  public:
   // `label` stands in front; `total` units of work, of which `done` are done already.
-  Progress(std::string label, std::int64_t total, std::int64_t done = 0);
+  Progress(std::FILE* out, std::string label, std::int64_t total, std::int64_t done = 0);
   ~Progress() { finish(""); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -25,6 +27,7 @@ class Progress {
   std::string line(std::int64_t done, const std::string& status) const;
 
   using Clock = std::chrono::steady_clock;
+  std::FILE* out_;
   std::string label_;
   std::int64_t total_, first_, done_;
   int tenths_ = 0;
