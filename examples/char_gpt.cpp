@@ -46,11 +46,18 @@ struct Text {
   Tensor ids;           // (N), i64
 };
 
-Text read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  TAPER_CHECK(text.size() > 4 * kContext, "a text of more than ", 4 * kContext,
-              " bytes is needed in ", path);
+// What is learned when no file is given.
+constexpr const char* kBuiltIn =
+    "A tape lies on the table, and the loss stands at its end. Who winds it back\n"
+    "sees every number that was made on the way, the last one first, and asks of\n"
+    "each: how much of the loss is yours? The sum says: it is all theirs who came\n"
+    "before me, I only held their hands. The product says: it is the one's as much\n"
+    "as the other is large. The maximum points at one and is silent on the rest.\n"
+    "So the tape winds back to the weights, and they take a small step downhill.\n"
+    "Then the tape is laid out anew, and the loss stands at its end, a little\n"
+    "lower than before.\n";
+
+Text text_of(const std::string& text) {
   Text out;
   std::vector<std::int64_t> ids;
   for (const char c : text) {
@@ -83,7 +90,7 @@ std::string write_text(Gpt& model, const Text& text, std::int64_t length) {
 }
 
 int main(int argc, char** argv) {
-  std::string path = __FILE__;
+  std::string path;
   std::int64_t steps = 500, length = 300;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
@@ -91,17 +98,31 @@ int main(int argc, char** argv) {
     else if (option == "--sample" && i + 1 < argc) length = std::atoll(argv[++i]);
     else if (option == "--help")
       return std::puts("char_gpt [FILE] [--steps N] [--sample LETTERS]"), 0;
+    else if (option.starts_with("--"))
+      return std::fprintf(stderr, "char_gpt: unknown option %s\n", option.c_str()), 1;
     else path = option;
   }
   manual_seed(1);
-  const Text text = read_text(path);
+  std::string read = kBuiltIn;
+  if (!path.empty()) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in.is_open() || (in.peek(), in.bad()))
+      return std::fprintf(stderr, "char_gpt: cannot open %s\n", path.c_str()), 1;
+    read.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  if (read.size() <= 4 * kContext)
+    return std::fprintf(stderr, "char_gpt: %s has %zu bytes; more than %d are needed\n",
+                        path.c_str(), read.size(), static_cast<int>(4 * kContext)),
+           1;
+  const Text text = text_of(read);
   const auto vocabulary = static_cast<std::int64_t>(text.letters.size());
   Gpt model(vocabulary);
   optim::AdamW optimizer(model->parameters(), optim::AdamWOptions(3e-3).betas({0.9, 0.99}));
   optim::WarmupCosineLR schedule(optimizer, steps / 20, steps + 1, 0.1);
   std::int64_t parameters = 0;
   for (const Tensor& p : model->parameters()) parameters += p.numel();
-  std::printf("%s: %lld letters, %lld distinct. The model: %lld numbers.\n", path.c_str(),
+  std::printf("%s: %lld letters, %lld distinct. The model: %lld numbers.\n",
+              path.empty() ? "The built-in text" : path.c_str(),
               static_cast<long long>(text.ids.size(0)), static_cast<long long>(vocabulary),
               static_cast<long long>(parameters));
   std::printf("Knowing nothing costs ln %lld = %.2f nats a letter.\n\n",
