@@ -134,6 +134,42 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   return out << "} ]";
 }
 
+std::ostream& operator<<(std::ostream& out, IntArrayRef list) {
+  out << '[';
+  for (std::size_t i = 0; i < list.size(); ++i) out << (i == 0 ? "" : ", ") << list[i];
+  return out << ']';
+}
+
+std::ostream& operator<<(std::ostream& out, Device device) {
+  return out << device.str();
+}
+
+std::ostream& operator<<(std::ostream& out, DeviceType type) {
+  return out << (type == kCPU ? "cpu" : type == kCUDA ? "cuda" : "meta");
+}
+
+std::ostream& operator<<(std::ostream& out, DType dtype) {
+  constexpr const char* kNames[kNumDTypes] = {"double",   "float", "c10::Half",     "c10::BFloat16",
+                                              "long int", "int",   "unsigned char", "bool"};
+  return out << kNames[static_cast<int>(dtype)];
+}
+
+// Taper knows one layout and pins no memory; what it does not tell apart from unset counts as
+// unset.
+std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
+  const auto unset = [](bool set) { return set ? "" : " (default)"; };
+  const bool last = o.memory_format() == MemoryFormat::kChannelsLast;
+  const bool preserve = o.memory_format() == MemoryFormat::kPreserve;
+  return out << "TensorOptions(dtype=" << o.dtype() << unset(o.has_dtype())
+             << ", device=" << o.device() << unset(o.has_device()) << ", layout=Strided"
+             << ", requires_grad=" << (o.requires_grad() ? "true" : "false (default)")
+             << ", pinned_memory=false (default), memory_format="
+             << (last       ? "ChannelsLast"
+                 : preserve ? "Preserve"
+                            : "(nullopt)")
+             << ')';
+}
+
 void Tensor::print() const {
   std::cout << *this << '\n';
 }

@@ -1,6 +1,7 @@
 // TensorOptions: the dtype, device and grad flag that creation functions take, with LibTorch's
 // setters.
 #pragma once
+#include <iosfwd>
 #include <optional>
 
 #include "taper/core/base/device.h"
@@ -62,6 +63,9 @@ class TensorOptions {
   bool requires_grad_ = false;
   MemoryFormat format_ = MemoryFormat::kContiguous;
 };
+
+// "TensorOptions(dtype=float, device=cpu, layout=Strided, ...)", as LibTorch prints them.
+std::ostream& operator<<(std::ostream& out, const TensorOptions& options);
 
 inline TensorOptions dtype(DType d) {
   return TensorOptions(d);

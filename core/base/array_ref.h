@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <new>
 #include <string>
 #include <utility>
@@ -90,6 +91,9 @@ template <class T> class ArrayRef {
 };
 
 using IntArrayRef = ArrayRef<std::int64_t>;
+
+// "[2, 3]", as LibTorch prints sizes.
+std::ostream& operator<<(std::ostream& out, IntArrayRef list);
 
 // An owned list; the first N elements live inside it, so short lists cost no allocation.
 template <class T, std::size_t N> class SmallVector {

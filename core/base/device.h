@@ -2,11 +2,20 @@
 // bytes.
 #pragma once
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 
 namespace taper {
 
-enum class DeviceType : std::uint8_t { kCPU, kCUDA, kMeta };
+// LibTorch's names stand beside ours.
+enum class DeviceType : std::uint8_t {
+  kCPU,
+  kCUDA,
+  kMeta,
+  CPU = kCPU,    // NOLINT(readability-identifier-naming)
+  CUDA = kCUDA,  // NOLINT(readability-identifier-naming)
+  Meta = kMeta,  // NOLINT(readability-identifier-naming)
+};
 
 inline constexpr DeviceType kCPU = DeviceType::kCPU;
 inline constexpr DeviceType kCUDA = DeviceType::kCUDA;
@@ -45,5 +54,9 @@ class Device {
 };
 
 void append(std::string& out, Device device);
+
+// "cpu", "cuda:0"; a type without an index "cuda", as LibTorch prints them.
+std::ostream& operator<<(std::ostream& out, Device device);
+std::ostream& operator<<(std::ostream& out, DeviceType type);
 
 }  // namespace taper

@@ -1,6 +1,7 @@
 // Every element type: names, sizes, categories, and the only switch over them.
 #pragma once
 #include <cstdint>
+#include <iosfwd>
 #include <type_traits>
 
 #include "taper/core/base/error.h"
@@ -8,6 +9,7 @@
 
 namespace taper {
 
+// LibTorch's names stand beside ours: ScalarType::Float.
 enum class DType : std::uint8_t {
   kFloat64,
   kFloat32,
@@ -17,6 +19,14 @@ enum class DType : std::uint8_t {
   kInt32,
   kUInt8,
   kBool,
+  Double = kFloat64,     // NOLINT(readability-identifier-naming)
+  Float = kFloat32,      // NOLINT(readability-identifier-naming)
+  Half = kFloat16,       // NOLINT(readability-identifier-naming)
+  BFloat16 = kBFloat16,  // NOLINT(readability-identifier-naming)
+  Long = kInt64,         // NOLINT(readability-identifier-naming)
+  Int = kInt32,          // NOLINT(readability-identifier-naming)
+  Byte = kUInt8,         // NOLINT(readability-identifier-naming)
+  Bool = kBool,          // NOLINT(readability-identifier-naming)
 };
 
 using ScalarType = DType;  // LibTorch's name
@@ -75,6 +85,9 @@ constexpr bool is_integral(DType dtype, bool include_bool = false) {
 inline void append(std::string& out, DType dtype) {
   out += info(dtype).name;
 }
+
+// The C++ type's name, as LibTorch prints x.dtype(): "float", "c10::Half".
+std::ostream& operator<<(std::ostream& out, DType dtype);
 
 // The C++ type of each dtype, and back.
 template <DType> struct CppTypeOf;

@@ -11,7 +11,15 @@ namespace taper {
 
 inline constexpr int kMaxDims = 8;
 
-enum class MemoryFormat : std::uint8_t { kContiguous, kChannelsLast, kPreserve };
+// LibTorch's names stand beside ours.
+enum class MemoryFormat : std::uint8_t {
+  kContiguous,
+  kChannelsLast,
+  kPreserve,
+  Contiguous = kContiguous,      // NOLINT(readability-identifier-naming)
+  ChannelsLast = kChannelsLast,  // NOLINT(readability-identifier-naming)
+  Preserve = kPreserve,          // NOLINT(readability-identifier-naming)
+};
 
 // Element (i0, i1, ...) lies at offset + i0 * strides[0] + i1 * strides[1] + ..., in elements.
 // Plain data: copied into kernels by value.
