@@ -179,6 +179,8 @@ Tensor Tensor::atan2(const TensorArg& other) const {
 
 Tensor div(const TensorArg& a, const TensorArg& b, const char* rounding_mode) {
   const Call call(a.loc);
+  TAPER_CHECK(rounding_mode != nullptr,
+              "div: rounding_mode is a null pointer, not \"floor\" or \"trunc\"");
   if (std::strcmp(rounding_mode, "floor") == 0) return floor_divide(*a, *b);
   TAPER_CHECK(std::strcmp(rounding_mode, "trunc") == 0,
               "div: rounding_mode is \"floor\" or \"trunc\", not \"", rounding_mode, "\"");

@@ -326,6 +326,8 @@ Tensor log_sigmoid(const TensorArg& x) {
 
 Tensor gelu(const TensorArg& x, const char* approximate) {
   const Call call(x.loc);
+  TAPER_CHECK(approximate != nullptr,
+              "gelu: approximate is a null pointer, not \"none\" or \"tanh\"");
   if (std::strcmp(approximate, "none") == 0) return apply(ops::Gelu(), {&*x});
   TAPER_CHECK(std::strcmp(approximate, "tanh") == 0,
               "gelu: approximate is \"none\" or \"tanh\", not \"", approximate, "\"");

@@ -114,6 +114,13 @@ void check_probability(double p, const char* op) {
   TAPER_CHECK(p >= 0 && p <= 1, op, ": the probability must lie in [0, 1], got ", p);
 }
 
+// NaN fails too: it lies nowhere.
+void check_probabilities(const Tensor& p) {
+  if (p.is_meta()) return;
+  TAPER_CHECK(logical_and(p >= 0, p <= 1).all().item<bool>(),
+              "bernoulli: each probability must lie in [0, 1]; one of ", p.sizes(), " does not");
+}
+
 void fill_inplace(const Tensor& t, const char* name, const Draw& draw, const Generator& generator) {
   apply_inplace(ops::RandomFill(name, draw.slot, draw.a, draw.b, generator), t, {&t});
 }
@@ -221,6 +228,7 @@ Tensor bernoulli(const TensorArg& p, const Generator& generator) {
   const Call call(p.loc);
   TAPER_CHECK(p->is_floating_point(), "bernoulli: needs floating-point probabilities, got ",
               p->dtype());
+  check_probabilities(p->detach());
   const DType dtype = p->dtype() == kFloat64 ? kFloat64 : kFloat32;
   const Tensor unit = rand(p->sizes(), generator, p->options().dtype(dtype));
   return (unit < p->detach()).to(p->dtype());

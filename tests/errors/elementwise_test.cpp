@@ -63,6 +63,7 @@ TEST_F(Elementwise, BinaryMethods) {
   refuses("div", {"(2, 3)", "(4)"}, [&] { here(), f23.div(f4, "trunc"); });
   refuses("div", {"rounding_mode", "up"}, [&] { here(), f23.div(f3, "up"); });
   refuses("div", {"rounding_mode", "up"}, [&] { here(), div(f23, f3, "up"); });
+  refuses("div", {"rounding_mode", "null"}, [&] { here(), f23.div(2, nullptr); });
   refuses("pow", {"(2, 3)", "(4)"}, [&] { here(), f23.pow(f4); });
   refuses("fmod", {"(2, 3)", "(4)"}, [&] { here(), f23.fmod(f4); });
   refuses("remainder", {"(2, 3)", "(4)"}, [&] { here(), f23.remainder(f4); });
@@ -259,6 +260,7 @@ TEST_F(Elementwise, FunctionsOfThreeAndOptions) {
   refuses("clamp_max", {nothing}, [&] { here(), clamp_max(none, 0); });
   refuses("gelu", {"approximate", "erf"}, [&] { here(), gelu(f23, "erf"); });
   refuses("gelu", {"approximate", "erf"}, [&] { here(), f23.gelu("erf"); });
+  refuses("gelu", {"approximate", "null"}, [&] { here(), gelu(f23, nullptr); });
   refuses("gelu", {nothing}, [&] { here(), gelu(none); });
   refuses("softshrink", {"-1"}, [&] { here(), softshrink(f23, -1); });
   refuses("celu", {"alpha"}, [&] { here(), celu(f23, 0); });

@@ -237,6 +237,9 @@ TEST_F(Networks, RandomNumbers) {
   refuses("normal", {"-1"}, [&] { here(), normal(0, -1, {2}); });
   refuses("normal", {"(2, 3)", "(4)"}, [&] { here(), normal(f23, f4); });
   refuses("bernoulli", {"i64"}, [&] { here(), bernoulli(i3); });
+  refuses("bernoulli", {"[0, 1]", "(1)"}, [&] { here(), bernoulli(tensor({1.5})); });
+  refuses("bernoulli", {"[0, 1]"}, [&] { here(), bernoulli(tensor({0.5, -0.1})); });
+  refuses("bernoulli", {"[0, 1]"}, [&] { here(), bernoulli(tensor({std::nan("")})); });
   refuses("bernoulli", {"1.5"}, [&] { here(), bernoulli(f3, 1.5); });
   refuses("bernoulli_", {"-0.5"}, [&] { here(), f3.bernoulli_(-0.5); });
   refuses("bernoulli_", {"nan"}, [&] { here(), f3.bernoulli_(std::nan("")); });
