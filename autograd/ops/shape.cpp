@@ -199,6 +199,18 @@ DType common_dtype(const Frame& f) {
   return dtype;
 }
 
+// channels_last when all inputs lie so and one of them lies in no other order, as in LibTorch.
+MemoryFormat common_format(const Frame& f) {
+  bool only_last = false;
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    const Tensor& t = f.in(i);
+    if (is_nothing(t)) continue;
+    if (!is_channels_last(t.layout())) return MemoryFormat::kContiguous;
+    only_last = only_last || !t.is_contiguous();
+  }
+  return only_last ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous;
+}
+
 }  // namespace
 
 void Cat::forward(Frame& f) {
@@ -221,7 +233,7 @@ void Cat::forward(Frame& f) {
                 first->sizes(), " outside dim ", dim_);
   }
   sizes[static_cast<std::size_t>(dim_)] = length;
-  const Tensor& out = f.out(sizes, common_dtype(f));
+  const Tensor& out = f.out(contiguous_layout(sizes, common_format(f)), common_dtype(f));
   std::int64_t at = 0;
   for (std::size_t i = 0; i < f.size(); ++i) {
     if (lengths_[i] == 0) continue;

@@ -57,5 +57,25 @@ TEST(Names, TypesDevicesSizesAndOptionsArePrinted) {
             "requires_grad=true, pinned_memory=false (default), memory_format=ChannelsLast)");
 }
 
+// LibTorch 1.13 gives these strides.
+TEST(Names, JoinedChannelsLastStaysChannelsLast) {
+  for (const Device device : {Device(kCPU), Device(kMeta)}) {
+    const Tensor plain = ones({2, 3, 4, 5}, device);
+    const Tensor last = plain.contiguous(MemoryFormat::ChannelsLast);
+    EXPECT_EQ(cat({last, last}, 1).strides().vec(), (Shape{120, 1, 30, 6}));
+    EXPECT_EQ(cat({last, last.narrow(1, 0, 1).contiguous()}, 1).strides().vec(),
+              (Shape{80, 1, 20, 4}));
+    EXPECT_EQ(cat({last, plain}, 1).strides().vec(), (Shape{120, 20, 5, 1}));
+    EXPECT_EQ(cat({plain, plain}, 1).strides().vec(), (Shape{120, 20, 5, 1}));
+    EXPECT_EQ(cat({ones({3, 2}, device).t(), ones({3, 2}, device).t()}).strides().vec(),
+              (Shape{3, 1}));
+  }
+  const Tensor a = sample({2, 3, 4, 5}, 1), b = sample({2, 2, 4, 5}, 2);
+  const Tensor joined =
+      cat({a.contiguous(MemoryFormat::ChannelsLast), b.contiguous(MemoryFormat::ChannelsLast)}, 1);
+  EXPECT_TRUE(joined.is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_EQ(values(joined), values(cat({a, b}, 1)));
+}
+
 }  // namespace
 }  // namespace taper::testing
