@@ -192,4 +192,11 @@ Scalar Tensor::item(Loc loc) const {
   });
 }
 
+bool Tensor::is_nonzero(Loc loc) const {
+  const Call call(loc);
+  TAPER_CHECK(numel() == 1, "is_nonzero: the tensor has shape ", sizes(),
+              "; only one element is true or false");
+  return item(loc).to<bool>();
+}
+
 }  // namespace taper

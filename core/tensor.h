@@ -78,6 +78,8 @@ class Tensor {
 
   std::int64_t numel() const { return layout().numel(); }
 
+  std::int64_t nelement() const { return numel(); }
+
   std::int64_t element_size() const { return taper::element_size(dtype()); }
 
   std::int64_t itemsize() const { return element_size(); }
@@ -145,6 +147,9 @@ class Tensor {
   Scalar item(Loc loc = Loc::current()) const;
 
   template <class T> T item(Loc loc = Loc::current()) const { return item(loc).to<T>(); }
+
+  // Whether the only element is not zero. Throws unless numel() is 1.
+  bool is_nonzero(Loc loc = Loc::current()) const;
 
   // Host access by indices, x.accessor<float, 2>()[i][j]; throws on another dtype, ndim or device.
   // It borrows the elements: a tensor that dies with the expression has none to lend.
@@ -281,11 +286,20 @@ class Tensor {
   const Tensor& tanh_(Loc loc = Loc::current()) const;
   const Tensor& sigmoid_(Loc loc = Loc::current()) const;
   const Tensor& relu_(Loc loc = Loc::current()) const;
+  const Tensor& sin_(Loc loc = Loc::current()) const;
+  const Tensor& cos_(Loc loc = Loc::current()) const;
+  const Tensor& square_(Loc loc = Loc::current()) const;
+  const Tensor& rsqrt_(Loc loc = Loc::current()) const;
+  const Tensor& reciprocal_(Loc loc = Loc::current()) const;
   const Tensor& floor_(Loc loc = Loc::current()) const;
+  const Tensor& ceil_(Loc loc = Loc::current()) const;
   const Tensor& round_(Loc loc = Loc::current()) const;
+  const Tensor& trunc_(Loc loc = Loc::current()) const;
   const Tensor& clamp_(std::optional<Scalar> min,
                        std::optional<Scalar> max = std::nullopt,
                        Loc loc = Loc::current()) const;
+  const Tensor& clamp_min_(Scalar min, Loc loc = Loc::current()) const;
+  const Tensor& clamp_max_(Scalar max, Loc loc = Loc::current()) const;
   const Tensor& masked_fill_(const TensorArg& mask, const TensorArg& value) const;
   const Tensor& fill_(Scalar value, Loc loc = Loc::current()) const;
   const Tensor& zero_(Loc loc = Loc::current()) const;
@@ -424,6 +438,11 @@ class Tensor {
   std::vector<Tensor> split(IntArrayRef sizes,
                             std::int64_t dim = 0,
                             Loc loc = Loc::current()) const;
+  std::vector<Tensor> split_with_sizes(IntArrayRef sizes,
+                                       std::int64_t dim = 0,
+                                       Loc loc = Loc::current()) const {
+    return split(sizes, dim, loc);
+  }
   std::vector<Tensor> chunk(std::int64_t chunks,
                             std::int64_t dim = 0,
                             Loc loc = Loc::current()) const;
@@ -451,6 +470,13 @@ class Tensor {
             Loc loc = Loc::current()) const;
   Tensor to(const TensorOptions& options, Loc loc = Loc::current()) const;
   Tensor to(MemoryFormat format, Loc loc = Loc::current()) const;
+  Tensor to(const Tensor& other,
+            bool non_blocking = false,
+            bool copy = false,
+            Loc loc = Loc::current()) const;  // its dtype and device
+  Tensor toType(DType dtype, Loc loc = Loc::current()) const {
+    return to(dtype, false, false, loc);
+  }
   Tensor type_as(const Tensor& other, Loc loc = Loc::current()) const;
   Tensor cpu(Loc loc = Loc::current()) const { return to(Device(kCPU), false, false, loc); }
   Tensor cuda(Loc loc = Loc::current()) const { return to(Device(kCUDA), false, false, loc); }
@@ -460,9 +486,19 @@ class Tensor {
   Tensor tril(std::int64_t diagonal = 0, Loc loc = Loc::current()) const;
   Tensor triu(std::int64_t diagonal = 0, Loc loc = Loc::current()) const;
 
+  // --- New ones with the dtype and device of this one, unless the options say otherwise ---------
+  Tensor new_empty(IntArrayRef sizes, TensorOptions options = {}, Loc loc = Loc::current()) const;
+  Tensor new_zeros(IntArrayRef sizes, TensorOptions options = {}, Loc loc = Loc::current()) const;
+  Tensor new_ones(IntArrayRef sizes, TensorOptions options = {}, Loc loc = Loc::current()) const;
+  Tensor new_full(IntArrayRef sizes,
+                  Scalar value,
+                  TensorOptions options = {},
+                  Loc loc = Loc::current()) const;
+
   // --- Indexing: x.index({Slice(1, 3), None, 0, mask}), as numpy does ---------------------------
   Tensor operator[](const IndexArg& index) const;
   Tensor index(ArrayRef<TensorIndex> indices, Loc loc = Loc::current()) const;
+  Tensor index_put(ArrayRef<TensorIndex> indices, const TensorArg& value) const;
   const Tensor& index_put_(ArrayRef<TensorIndex> indices, const TensorArg& value) const;
   Tensor gather(std::int64_t dim, const Tensor& index, Loc loc = Loc::current()) const;
   Tensor scatter(std::int64_t dim, const Tensor& index, const TensorArg& src) const;

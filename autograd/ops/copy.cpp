@@ -56,6 +56,11 @@ Tensor Tensor::to(MemoryFormat format, Loc loc) const {
   return contiguous(format, loc);
 }
 
+Tensor Tensor::to(const Tensor& other, bool, bool copy, Loc loc) const {
+  const Call call(loc);
+  return converted(*this, other.dtype(), other.device(), copy);
+}
+
 Tensor Tensor::type_as(const Tensor& other, Loc loc) const {
   const Call call(loc);
   return converted(*this, other.dtype(), other.device(), false);
@@ -97,6 +102,27 @@ Tensor cat(const TensorList& tensors, std::int64_t dim) {
     joined.push_back(apply(ops::Cat(dim), ArrayRef<const Tensor*>(group.data(), group.size())));
   }
   return joined.size() == 1 ? joined[0] : cat(joined, dim);
+}
+
+Tensor concat(const TensorList& tensors, std::int64_t dim) {
+  const Call call(tensors.loc);
+  return cat(tensors, dim);
+}
+
+Tensor hstack(const TensorList& tensors) {
+  const Call call(tensors.loc);
+  TAPER_CHECK(!tensors.empty(), "hstack: give at least one tensor");
+  std::vector<Tensor> raised;
+  for (const Tensor& t : tensors) raised.push_back(t.dim() == 0 ? t.unsqueeze(0) : t);
+  return cat(raised, raised[0].dim() == 1 ? 0 : 1);
+}
+
+Tensor vstack(const TensorList& tensors) {
+  const Call call(tensors.loc);
+  TAPER_CHECK(!tensors.empty(), "vstack: give at least one tensor");
+  std::vector<Tensor> raised;
+  for (const Tensor& t : tensors) raised.push_back(t.dim() < 2 ? t.reshape({1, t.numel()}) : t);
+  return cat(raised, 0);
 }
 
 Tensor stack(const TensorList& tensors, std::int64_t dim) {

@@ -171,6 +171,36 @@ Tensor full_like(const TensorArg& t, Scalar value, TensorOptions options) {
   return finish(out, options);
 }
 
+namespace {
+
+// What x.new_zeros(sizes, options) makes: x's dtype and device where the options are silent.
+TensorOptions options_beside(const Tensor& x, TensorOptions options) {
+  if (!options.has_dtype()) options = options.dtype(x.dtype());
+  return options.has_device() ? options : options.device(x.device());
+}
+
+}  // namespace
+
+Tensor Tensor::new_empty(IntArrayRef sizes, TensorOptions options, Loc loc) const {
+  const Call call(loc);
+  return empty(sizes, options_beside(*this, options), loc);
+}
+
+Tensor Tensor::new_zeros(IntArrayRef sizes, TensorOptions options, Loc loc) const {
+  const Call call(loc);
+  return zeros(sizes, options_beside(*this, options), loc);
+}
+
+Tensor Tensor::new_ones(IntArrayRef sizes, TensorOptions options, Loc loc) const {
+  const Call call(loc);
+  return ones(sizes, options_beside(*this, options), loc);
+}
+
+Tensor Tensor::new_full(IntArrayRef sizes, Scalar value, TensorOptions options, Loc loc) const {
+  const Call call(loc);
+  return full(sizes, value, options_beside(*this, options), loc);
+}
+
 NestedNumbers::NestedNumbers(std::initializer_list<NestedNumbers> list) {
   sizes_.push_back(static_cast<std::int64_t>(list.size()));
   if (list.size() == 0) return;

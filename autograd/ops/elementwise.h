@@ -74,6 +74,7 @@ Tensor round(const TensorArg& x);
 Tensor trunc(const TensorArg& x);
 Tensor sigmoid(const TensorArg& x);
 Tensor relu(const TensorArg& x);
+Tensor relu_(const TensorArg& x);  // in place
 Tensor silu(const TensorArg& x);
 Tensor gelu(const TensorArg& x, const char* approximate = "none");  // or "tanh"
 Tensor log_sigmoid(const TensorArg& x);

@@ -55,6 +55,12 @@ Tensor Tensor::square(Loc loc) const {
   return taper::square(TensorArg(*this, loc));
 }
 
+const Tensor& Tensor::square_(Loc loc) const {
+  const Call call(loc);
+  apply_inplace(ops::Square(), *this, {this});
+  return *this;
+}
+
 Tensor reciprocal(const TensorArg& x) {
   const Call call(x.loc);
   return apply(ops::Reciprocal(), {&*x});
@@ -62,6 +68,12 @@ Tensor reciprocal(const TensorArg& x) {
 
 Tensor Tensor::reciprocal(Loc loc) const {
   return taper::reciprocal(TensorArg(*this, loc));
+}
+
+const Tensor& Tensor::reciprocal_(Loc loc) const {
+  const Call call(loc);
+  apply_inplace(ops::Reciprocal(), *this, {this});
+  return *this;
 }
 
 Tensor exp(const TensorArg& x) {
@@ -136,6 +148,12 @@ Tensor Tensor::rsqrt(Loc loc) const {
   return taper::rsqrt(TensorArg(*this, loc));
 }
 
+const Tensor& Tensor::rsqrt_(Loc loc) const {
+  const Call call(loc);
+  apply_inplace(ops::Rsqrt(), *this, {this});
+  return *this;
+}
+
 Tensor sin(const TensorArg& x) {
   const Call call(x.loc);
   return apply(ops::Sin(), {&*x});
@@ -145,6 +163,12 @@ Tensor Tensor::sin(Loc loc) const {
   return taper::sin(TensorArg(*this, loc));
 }
 
+const Tensor& Tensor::sin_(Loc loc) const {
+  const Call call(loc);
+  apply_inplace(ops::Sin(), *this, {this});
+  return *this;
+}
+
 Tensor cos(const TensorArg& x) {
   const Call call(x.loc);
   return apply(ops::Cos(), {&*x});
@@ -152,6 +176,12 @@ Tensor cos(const TensorArg& x) {
 
 Tensor Tensor::cos(Loc loc) const {
   return taper::cos(TensorArg(*this, loc));
+}
+
+const Tensor& Tensor::cos_(Loc loc) const {
+  const Call call(loc);
+  apply_inplace(ops::Cos(), *this, {this});
+  return *this;
 }
 
 Tensor tan(const TensorArg& x) {
@@ -256,6 +286,12 @@ Tensor Tensor::ceil(Loc loc) const {
   return taper::ceil(TensorArg(*this, loc));
 }
 
+const Tensor& Tensor::ceil_(Loc loc) const {
+  const Call call(loc);
+  apply_inplace(ops::Ceil(), *this, {this});
+  return *this;
+}
+
 Tensor round(const TensorArg& x) {
   const Call call(x.loc);
   return apply(ops::Round(), {&*x});
@@ -278,6 +314,12 @@ Tensor trunc(const TensorArg& x) {
 
 Tensor Tensor::trunc(Loc loc) const {
   return taper::trunc(TensorArg(*this, loc));
+}
+
+const Tensor& Tensor::trunc_(Loc loc) const {
+  const Call call(loc);
+  apply_inplace(ops::Trunc(), *this, {this});
+  return *this;
 }
 
 Tensor sigmoid(const TensorArg& x) {
@@ -308,6 +350,10 @@ const Tensor& Tensor::relu_(Loc loc) const {
   const Call call(loc);
   apply_inplace(ops::Relu(), *this, {this});
   return *this;
+}
+
+Tensor relu_(const TensorArg& x) {
+  return x->relu_(x.loc);
 }
 
 Tensor silu(const TensorArg& x) {
@@ -400,6 +446,14 @@ const Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> ma
   const Call call(loc);
   apply_inplace(clamp_op(min, max), *this, {this});
   return *this;
+}
+
+const Tensor& Tensor::clamp_min_(Scalar min, Loc loc) const {
+  return clamp_(min, std::nullopt, loc);
+}
+
+const Tensor& Tensor::clamp_max_(Scalar max, Loc loc) const {
+  return clamp_(std::nullopt, max, loc);
 }
 
 }  // namespace taper

@@ -247,6 +247,11 @@ Tensor Tensor::index(ArrayRef<TensorIndex> indices, Loc loc) const {
   return Indexed(*this, indices).read();
 }
 
+Tensor Tensor::index_put(ArrayRef<TensorIndex> indices, const TensorArg& value) const {
+  const Call call(value.loc);
+  return clone().index_put_(indices, *value);
+}
+
 const Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const TensorArg& value) const {
   const Call call(value.loc);
   const Tensor here = value->device() == device() ? *value : value->to(device());

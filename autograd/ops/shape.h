@@ -29,12 +29,16 @@ Tensor as_strided(const TensorArg& x,
                   std::optional<std::int64_t> storage_offset = std::nullopt);
 std::vector<Tensor> split(const TensorArg& x, std::int64_t size, std::int64_t dim = 0);
 std::vector<Tensor> split(const TensorArg& x, IntArrayRef sizes, std::int64_t dim = 0);
+std::vector<Tensor> split_with_sizes(const TensorArg& x, IntArrayRef sizes, std::int64_t dim = 0);
 std::vector<Tensor> chunk(const TensorArg& x, std::int64_t chunks, std::int64_t dim = 0);
 std::vector<Tensor> unbind(const TensorArg& x, std::int64_t dim = 0);
 
 Tensor clone(const TensorArg& x, MemoryFormat format = MemoryFormat::kPreserve);
 Tensor cat(const TensorList& tensors, std::int64_t dim = 0);
+Tensor concat(const TensorList& tensors, std::int64_t dim = 0);  // cat
 Tensor stack(const TensorList& tensors, std::int64_t dim = 0);
+Tensor hstack(const TensorList& tensors);  // along dim 1; 1-d tensors end to end
+Tensor vstack(const TensorList& tensors);  // along dim 0; (n) counts as (1, n)
 Tensor repeat(const TensorArg& x, IntArrayRef repeats);
 Tensor flip(const TensorArg& x, IntArrayRef dims);
 Tensor roll(const TensorArg& x, IntArrayRef shifts, IntArrayRef dims = {});

@@ -341,6 +341,10 @@ std::vector<Tensor> split(const TensorArg& x, IntArrayRef sizes, std::int64_t di
   return split_into(*x, sizes.vec(), d);
 }
 
+std::vector<Tensor> split_with_sizes(const TensorArg& x, IntArrayRef sizes, std::int64_t dim) {
+  return split(TensorArg(*x, x.loc), sizes, dim);
+}
+
 std::vector<Tensor> chunk(const TensorArg& x, std::int64_t chunks, std::int64_t dim) {
   const Call call(x.loc);
   TAPER_CHECK(chunks > 0, "chunk: the number of chunks must be positive, got ", chunks);

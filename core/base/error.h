@@ -18,6 +18,8 @@ class Error : public std::runtime_error {
 
   const std::string& message() const { return message_; }  // without op, line and scope
 
+  const std::string& msg() const { return message_; }  // LibTorch's name
+
   // The called function, and the op inside it that failed: "mul", "mse_loss: sub".
   const std::string& op() const { return op_; }
 

@@ -44,6 +44,17 @@ class Scalar {
     else return static_cast<T>(to_double());
   }
 
+  // LibTorch's other spelling.
+  float toFloat() const { return to<float>(); }
+
+  double toDouble() const { return to<double>(); }
+
+  int toInt() const { return to<int>(); }
+
+  std::int64_t toLong() const { return to<std::int64_t>(); }
+
+  bool toBool() const { return to<bool>(); }
+
   // The dtype of a 0-dim tensor made of it: f64, i64 or bool.
   DType dtype() const {
     if (category_ == DTypeCategory::kFloating) return kFloat64;

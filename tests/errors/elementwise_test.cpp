@@ -306,6 +306,11 @@ TEST_F(Elementwise, InPlaceKeepsShapeAndDtype) {
   refuses("relu_", {nothing}, [&] { here(), none.relu_(); });
   refuses("floor_", {nothing}, [&] { here(), none.floor_(); });
   refuses("round_", {nothing}, [&] { here(), none.round_(); });
+  refuses("sin_", {nothing}, [&] { here(), none.sin_(); });
+  refuses("square_", {nothing}, [&] { here(), none.square_(); });
+  refuses("rsqrt_", {"i64", "f32"}, [&] { here(), i3.rsqrt_(); });
+  refuses("clamp", {nothing}, [&] { here(), none.clamp_min_(1); });
+  refuses("relu_", {nothing}, [&] { here(), relu_(none); });
   refuses("fill_", {nothing}, [&] { here(), none.fill_(1); });
   refuses("zero_", {nothing}, [&] { here(), none.zero_(); });
 }
