@@ -347,6 +347,8 @@ class DropoutFuncOptions : public WithInplace<DropoutFuncOptions> {
   bool training_ = true;
 };
 
+using Dropout2dFuncOptions = DropoutFuncOptions;
+
 class PadFuncOptions {
  public:
   PadFuncOptions(std::vector<std::int64_t> pad) : pad_(std::move(pad)) {}  // NOLINT
@@ -377,6 +379,8 @@ Tensor cosine_similarity(const TensorArg& a,
                          const TensorArg& b,
                          const CosineSimilarityFuncOptions& options = {});
 Tensor dropout(const TensorArg& x, const DropoutFuncOptions& options = {});
+// Zeroes whole channels of x (N, C, H, W) or (C, H, W) (Tompson et al. 2015).
+Tensor dropout2d(const TensorArg& x, const Dropout2dFuncOptions& options = {});
 Tensor pad(const TensorArg& x, const PadFuncOptions& options);
 Tensor scaled_dot_product_attention(const TensorArg& q,
                                     const Tensor& k,

@@ -163,6 +163,17 @@ Tensor dropout(const TensorArg& x, const DropoutFuncOptions& options) {
   return options.inplace() && !y.is_same(*x) ? x->copy_(y) : y;
 }
 
+Tensor dropout2d(const TensorArg& x, const Dropout2dFuncOptions& options) {
+  const Call call(x.loc);
+  TAPER_CHECK(x->dim() == 3 || x->dim() == 4, "dropout2d: expected (N, C, H, W) or (C, H, W), got ",
+              x->sizes());
+  Sizes channels;
+  for (std::int64_t d = 0; d < x->dim(); ++d) channels.push_back(d < x->dim() - 2 ? x->size(d) : 1);
+  const Tensor kept = taper::dropout(x->new_ones(channels), options.p(), options.training());
+  if (!options.training() || options.p() == 0) return *x;
+  return options.inplace() ? x->mul_(kept) : *x * kept;
+}
+
 Tensor pad(const TensorArg& x, const PadFuncOptions& options) {
   const Call call(x.loc);
   return taper::pad(*x, options.pad(), options.mode(), options.value());

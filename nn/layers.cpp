@@ -180,41 +180,70 @@ Tensor LayerNormImpl::forward(const TensorArg& x) {
                                         .eps(options.eps()));
 }
 
-BatchNorm2dImpl::BatchNorm2dImpl(const BatchNormOptions& options_in) : options(options_in) {
-  reset();
+template <class D>
+BatchNormImplBase<D>::BatchNormImplBase(const BatchNormOptions& options_in) : options(options_in) {
+  BatchNormImplBase::reset();
 }
 
-void BatchNorm2dImpl::reset() {
+template <class D> void BatchNormImplBase<D>::reset() {
   const std::int64_t n = options.num_features();
-  weight = register_parameter("weight", options.affine() ? raw({n}) : Tensor());
-  bias = register_parameter("bias", options.affine() ? raw({n}) : Tensor());
+  weight = this->register_parameter("weight", options.affine() ? raw({n}) : Tensor());
+  bias = this->register_parameter("bias", options.affine() ? raw({n}) : Tensor());
   const bool track = options.track_running_stats();
-  running_mean = register_buffer("running_mean", track ? raw({n}) : Tensor());
-  running_var = register_buffer("running_var", track ? raw({n}) : Tensor());
+  running_mean = this->register_buffer("running_mean", track ? raw({n}) : Tensor());
+  running_var = this->register_buffer("running_var", track ? raw({n}) : Tensor());
   num_batches_tracked =
-      register_buffer("num_batches_tracked", track ? scalar_tensor(0, kInt64) : Tensor());
+      this->register_buffer("num_batches_tracked", track ? scalar_tensor(0, kInt64) : Tensor());
   reset_parameters();
 }
 
-void BatchNorm2dImpl::reset_running_stats() {
+template <class D> void BatchNormImplBase<D>::reset_running_stats() {
   if (!options.track_running_stats()) return;
   running_mean.zero_();
   running_var.fill_(1);
   num_batches_tracked.zero_();
 }
 
-void BatchNorm2dImpl::reset_parameters() {
+template <class D> void BatchNormImplBase<D>::reset_parameters() {
   reset_running_stats();
   if (!options.affine()) return;
   init::ones_(weight);
   init::zeros_(bias);
 }
 
-void BatchNorm2dImpl::pretty_print(std::ostream& out) const {
-  out << "BatchNorm2d(" << options.num_features() << ", eps=" << str(options.eps())
+template <class D> void BatchNormImplBase<D>::pretty_print(std::ostream& out) const {
+  out << this->name() << '(' << options.num_features() << ", eps=" << str(options.eps())
       << ", momentum=" << (options.momentum() ? str(*options.momentum()) : "None")
       << ", affine=" << truth(options.affine())
       << ", track_running_stats=" << truth(options.track_running_stats()) << ')';
+}
+
+template <class D> Tensor BatchNormImplBase<D>::normalised(const Tensor& x) {
+  const bool track = this->is_training() && options.track_running_stats();
+  double momentum = options.momentum().value_or(0);
+  if (track && !options.momentum()) momentum = 1 / (num_batches_tracked.item<double>() + 1);
+  const Tensor y =
+      functional::batch_norm(x, running_mean, running_var,
+                             functional::BatchNormFuncOptions()
+                                 .weight(weight)
+                                 .bias(bias)
+                                 .training(this->is_training() || !options.track_running_stats())
+                                 .momentum(momentum)
+                                 .eps(options.eps()));
+  if (track) num_batches_tracked.add_(1);
+  return y;
+}
+
+template class BatchNormImplBase<BatchNorm1dImpl>;
+template class BatchNormImplBase<BatchNorm2dImpl>;
+
+Tensor BatchNorm1dImpl::forward(const TensorArg& x) {
+  const Call call(x.loc);
+  const ModuleScope scope(*this);
+  TAPER_CHECK((x->dim() == 2 || x->dim() == 3) && x->size(1) == options.num_features(),
+              "BatchNorm1d: expected (N, ", options.num_features(), ") or (N, ",
+              options.num_features(), ", L), got ", x->sizes());
+  return normalised(*x);
 }
 
 Tensor BatchNorm2dImpl::forward(const TensorArg& x) {
@@ -222,19 +251,7 @@ Tensor BatchNorm2dImpl::forward(const TensorArg& x) {
   const ModuleScope scope(*this);
   TAPER_CHECK(x->dim() == 4 && x->size(1) == options.num_features(), "BatchNorm2d: expected (N, ",
               options.num_features(), ", H, W), got ", x->sizes());
-  const bool track = is_training() && options.track_running_stats();
-  double momentum = options.momentum().value_or(0);
-  if (track && !options.momentum()) momentum = 1 / (num_batches_tracked.item<double>() + 1);
-  const Tensor y =
-      functional::batch_norm(*x, running_mean, running_var,
-                             functional::BatchNormFuncOptions()
-                                 .weight(weight)
-                                 .bias(bias)
-                                 .training(is_training() || !options.track_running_stats())
-                                 .momentum(momentum)
-                                 .eps(options.eps()));
-  if (track) num_batches_tracked.add_(1);
-  return y;
+  return normalised(*x);
 }
 
 DropoutImpl::DropoutImpl(const DropoutOptions& options_in) : options(options_in) {
@@ -253,6 +270,24 @@ Tensor DropoutImpl::forward(const TensorArg& x) {
                                      .p(options.p())
                                      .training(is_training())
                                      .inplace(options.inplace()));
+}
+
+Dropout2dImpl::Dropout2dImpl(const Dropout2dOptions& options_in) : options(options_in) {
+  TAPER_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout2d: p must lie in [0, 1], got ",
+              options.p());
+}
+
+void Dropout2dImpl::pretty_print(std::ostream& out) const {
+  out << "Dropout2d(p=" << str(options.p()) << ", inplace=" << truth(options.inplace()) << ')';
+}
+
+Tensor Dropout2dImpl::forward(const TensorArg& x) {
+  const Call call(x.loc);
+  const ModuleScope scope(*this);
+  return functional::dropout2d(*x, functional::Dropout2dFuncOptions()
+                                       .p(options.p())
+                                       .training(is_training())
+                                       .inplace(options.inplace()));
 }
 
 }  // namespace taper::nn

@@ -172,25 +172,50 @@ class BatchNormOptions {
   std::optional<double> momentum_ = 0.1;  // nullopt: the plain average of all batches
   bool affine_ = true, track_ = true;
 };
+using BatchNorm1dOptions = BatchNormOptions;
 using BatchNorm2dOptions = BatchNormOptions;
 
-// Ioffe and Szegedy 2015, over (N, H, W) for each channel of x (N, C, H, W).
-class BatchNorm2dImpl : public Cloneable<BatchNorm2dImpl> {
+// What the sizes of batch normalisation share: parameters, running statistics, the formula.
+template <class Derived> class BatchNormImplBase : public Cloneable<Derived> {
  public:
-  BatchNorm2dImpl(std::int64_t num_features)  // NOLINT(google-explicit-constructor)
-      : BatchNorm2dImpl(BatchNormOptions(num_features)) {}
-  explicit BatchNorm2dImpl(const BatchNormOptions& options_in);
+  explicit BatchNormImplBase(const BatchNormOptions& options_in);
 
   void reset() override;
   void reset_parameters();
   void reset_running_stats();
   void pretty_print(std::ostream& out) const override;
-  Tensor forward(const TensorArg& x);
 
   BatchNormOptions options;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+
+ protected:
+  Tensor normalised(const Tensor& x);
+};
+
+// Ioffe and Szegedy 2015, over (N) or (N, L) for each channel of x (N, C) or (N, C, L).
+class BatchNorm1dImpl : public BatchNormImplBase<BatchNorm1dImpl> {
+ public:
+  BatchNorm1dImpl(std::int64_t num_features)  // NOLINT(google-explicit-constructor)
+      : BatchNorm1dImpl(BatchNormOptions(num_features)) {}
+  explicit BatchNorm1dImpl(const BatchNormOptions& options_in) : BatchNormImplBase(options_in) {}
+
+  Tensor forward(const TensorArg& x);
+};
+TAPER_MODULE(BatchNorm1d);
+
+// The same over (N, H, W) for each channel of x (N, C, H, W).
+class BatchNorm2dImpl : public BatchNormImplBase<BatchNorm2dImpl> {
+ public:
+  BatchNorm2dImpl(std::int64_t num_features)  // NOLINT(google-explicit-constructor)
+      : BatchNorm2dImpl(BatchNormOptions(num_features)) {}
+  explicit BatchNorm2dImpl(const BatchNormOptions& options_in) : BatchNormImplBase(options_in) {}
+
+  Tensor forward(const TensorArg& x);
 };
 TAPER_MODULE(BatchNorm2d);
+
+extern template class BatchNormImplBase<BatchNorm1dImpl>;
+extern template class BatchNormImplBase<BatchNorm2dImpl>;
 
 class DropoutOptions : public WithInplace<DropoutOptions> {
  public:
@@ -216,5 +241,21 @@ class DropoutImpl : public Cloneable<DropoutImpl> {
   DropoutOptions options;
 };
 TAPER_MODULE(Dropout);
+
+using Dropout2dOptions = DropoutOptions;
+
+// Tompson et al. 2015: the same to whole channels of x (N, C, H, W) or (C, H, W).
+class Dropout2dImpl : public Cloneable<Dropout2dImpl> {
+ public:
+  Dropout2dImpl(double p) : Dropout2dImpl(Dropout2dOptions(p)) {}  // NOLINT
+  explicit Dropout2dImpl(const Dropout2dOptions& options_in = {});
+
+  void reset() override {}
+  void pretty_print(std::ostream& out) const override;
+  Tensor forward(const TensorArg& x);
+
+  Dropout2dOptions options;
+};
+TAPER_MODULE(Dropout2d);
 
 }  // namespace taper::nn

@@ -251,6 +251,9 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
 
   Contained& operator*() const { return *get(); }
 
+  // list[0] for lists of modules.
+  decltype(auto) operator[](std::size_t i) const { return (*get())[i]; }
+
   const std::shared_ptr<Contained>& ptr() const {
     get();
     return impl_;

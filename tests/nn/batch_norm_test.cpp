@@ -1,4 +1,4 @@
-// BatchNorm2d and Dropout: what differs between training and evaluation.
+// BatchNorm and Dropout: what differs between training and evaluation.
 #include "taper/autograd/ops/index.h"
 #include "taper/autograd/ops/random.h"
 #include "taper/nn/layers.h"
@@ -122,6 +122,77 @@ TEST(BatchNorm2d, PrintsItsOptions) {
   const auto options = nn::BatchNorm2dOptions(4).momentum(std::nullopt).affine(false);
   EXPECT_EQ(printed(*nn::BatchNorm2d(options)),
             "BatchNorm2d(4, eps=1e-05, momentum=None, affine=false, track_running_stats=true)");
+}
+
+// The numbers are PyTorch's.
+TEST(BatchNorm1d, NormalisesChannelsOfRowsAndOfSeries) {
+  nn::BatchNorm1d rows(nn::BatchNorm1dOptions(2).eps(0));
+  rows->to(kFloat64);
+  const Tensor y = rows(tensor({{1, 2}, {3, 5}, {5, 14}}, kFloat64));
+  const double side = std::sqrt(1.5);
+  expect_close(
+      y,
+      tensor({{-side, -5 / std::sqrt(26.)}, {0., -2 / std::sqrt(26.)}, {side, 7 / std::sqrt(26.)}},
+             kFloat64),
+      1e-14);
+  expect_close(rows->running_mean, tensor({0.3, 0.7}, kFloat64), 1e-14);
+  expect_close(rows->running_var, tensor({1.3, 4.8}, kFloat64), 1e-14);
+
+  nn::BatchNorm1d series(nn::BatchNorm1dOptions(2).eps(0));
+  series->to(kFloat64);
+  const Tensor z = series(arange(12, kFloat64).view({2, 2, 3}));
+  ASSERT_TRUE(z.sizes() == IntArrayRef({2, 2, 3}));
+  EXPECT_NEAR(values(z)[0], -1.2865350418053538, 1e-14);
+  EXPECT_NEAR(values(z)[11], 1.286535041805354, 1e-14);
+  expect_close(series->running_var, tensor({2.06, 2.06}, kFloat64), 1e-14);
+  EXPECT_EQ(series->num_batches_tracked.item<std::int64_t>(), 1);
+  series->eval();
+  const Tensor w = series(ones({1, 2}, kFloat64));
+  EXPECT_NEAR(values(w)[0], 0.6 / std::sqrt(2.06), 1e-14);
+}
+
+TEST(BatchNorm1d, CopiesPrintsAndRefuses) {
+  const nn::BatchNorm1d norm(3);
+  EXPECT_EQ(printed(*norm),
+            "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true)");
+  EXPECT_NE(std::dynamic_pointer_cast<nn::BatchNorm1dImpl>(norm->clone()), nullptr);
+  const Error dims = error_of([&] { norm(ones({2, 3, 4, 4})); });
+  expect_names(dims, __LINE__ - 1, "", {"BatchNorm1d", "(N, 3)", "(2, 3, 4, 4)"});
+}
+
+TEST(Dropout2d, DropsWholeChannels) {
+  const nn::Dropout2d drop(0.25);
+  for (const bool batched : {true, false}) {
+    const Tensor x = (batched ? ones({100, 40, 2, 3}) : ones({4000, 2, 3})).requires_grad_();
+    const Tensor y = drop(x);
+    const Tensor channels = y.reshape({4000, 6});
+    const auto low = values(channels.amin({1})), high = values(channels.amax({1}));
+    EXPECT_EQ(low, high);
+    double zeroed = 0;
+    for (const double v : low) {
+      if (v == 0) ++zeroed;
+      else ASSERT_FLOAT_EQ(static_cast<float>(v), 4.0F / 3);
+    }
+    EXPECT_NEAR(zeroed, 1000, 5 * std::sqrt(0.25 * 0.75 * 4000));
+    y.sum().backward();
+    EXPECT_EQ(values(x.grad()), values(y));
+  }
+}
+
+TEST(Dropout2d, EndsOfTheRange) {
+  const Tensor x = sample({1, 2, 3, 4});
+  EXPECT_EQ(values(nn::Dropout2d(0)(x)), values(x));
+  EXPECT_EQ(values(nn::Dropout2d(1)(x)), Numbers(24, 0));
+  nn::Dropout2d drop(0.9);
+  drop->eval();
+  EXPECT_EQ(values(drop(x)), values(x));
+  EXPECT_EQ(printed(*drop), "Dropout2d(p=0.9, inplace=false)");
+  const Tensor t = x.clone();
+  EXPECT_TRUE(nn::Dropout2d(nn::Dropout2dOptions(1).inplace(true))(t).is_same(t));
+  EXPECT_EQ(values(t), Numbers(24, 0));
+  expect_error([] { nn::Dropout2d{1.1}; }, {"Dropout2d", "[0, 1]"});
+  const Error dims = error_of([&] { drop(ones({2, 3})); });
+  expect_names(dims, __LINE__ - 1, "", {"dropout2d", "(2, 3)"});
 }
 
 TEST(Dropout, ZeroesSomeAndScalesTheRestWhileTraining) {

@@ -116,6 +116,8 @@ TEST(ModuleList, RegistersByIndex) {
   EXPECT_EQ(list->size(), 3U);
   EXPECT_EQ(list->named_children().keys(), (Keys{"0", "1", "2"}));
   EXPECT_TRUE(list->at<nn::LinearImpl>(1).weight.sizes() == IntArrayRef({1, 3}));
+  const std::shared_ptr<nn::Module> second = list[1];
+  EXPECT_EQ(second.get(), &list->at<nn::LinearImpl>(1));
   expect_error([&] { list->at<nn::ReLUImpl>(1); }, {"element 1", "Linear"});
   Tensor x = ones({1, 2});
   for (const auto& m : *list) x = m->as<nn::Linear>()->forward(x);
