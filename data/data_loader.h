@@ -25,6 +25,13 @@ class DataLoaderOptions {
   // Batches made ahead at most, and at least one; twice the workers unless set.
   std::size_t max_jobs() const { return max_jobs_.value_or(2 * workers_); }
   DataLoaderOptions& max_jobs(std::optional<std::size_t> n) { return max_jobs_ = n, *this; }
+  // Batches always come in the sampler's order, whatever the workers do.
+  bool enforce_ordering() const { return true; }
+  DataLoaderOptions& enforce_ordering(bool on) {
+    TAPER_CHECK(on,
+                "DataLoaderOptions: enforce_ordering(false) is not there; order is always kept");
+    return *this;
+  }
   bool drop_last() const { return drop_last_; }
   DataLoaderOptions& drop_last(bool on) { return drop_last_ = on, *this; }
 

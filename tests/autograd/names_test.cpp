@@ -166,6 +166,12 @@ TEST(Names, JoinedChannelsLastStaysChannelsLast) {
   EXPECT_EQ(values(joined), values(cat({a, b}, 1)));
 }
 
+TEST(Names, LoadersKeepTheOrder) {
+  EXPECT_TRUE(data::DataLoaderOptions().enforce_ordering(true).enforce_ordering());
+  expect_error([] { data::DataLoaderOptions().enforce_ordering(false); },
+               {"enforce_ordering", "order is always kept"});
+}
+
 TEST(Names, MessageOfAnError) {
   try {
     (void)ones({2}).view({3});

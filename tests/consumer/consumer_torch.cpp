@@ -7,6 +7,7 @@ int main() {
   torch::Tensor x = torch::ones({2, 3}, torch::requires_grad());
   torch::Tensor loss = (x * x).sum();
   loss.backward();
+  AT_ASSERT(x.grad().sizes() == x.sizes(), "the gradient has the sizes of x");
   const float slope = x.grad().sum().item<float>();
   std::printf("slope %g\n", static_cast<double>(slope));
   return slope == 12.0F ? 0 : 1;

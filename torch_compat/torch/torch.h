@@ -30,3 +30,5 @@ namespace c10 = taper;
 
 #define TORCH_MODULE(Name) TAPER_MODULE(Name)
 #define TORCH_CHECK(cond, ...) TAPER_CHECK(cond, __VA_ARGS__)
+#define AT_ASSERT(cond, ...) \
+  TAPER_CHECK(cond, "assertion failed: " #cond __VA_OPT__(, "; ", __VA_ARGS__))
