@@ -8,6 +8,7 @@
 
 #include "taper/cuda/emulated/machine.h"
 #include "taper/cuda/emulated/runtime.h"
+#include "taper/cuda/emulated/sanitizer.h"
 
 namespace taper::emulated {
 namespace {
@@ -71,6 +72,10 @@ size_t device_memory() {
 Runtime& Runtime::get() {
   static Runtime* runtime = new Runtime;  // never destroyed: threads may outlive main
   return *runtime;
+}
+
+bool streams_are_late() {
+  return Runtime::get().late;
 }
 
 Runtime::Runtime() : late(has("TAPER_EMULATED_STREAMS", "late")) {

@@ -29,6 +29,9 @@
 
 namespace taper::emulated {
 
+// Whether a stream may still have work to do when the call that gave it returns.
+bool streams_are_late();
+
 inline void poison([[maybe_unused]] const volatile void* begin, [[maybe_unused]] size_t bytes) {
 #if defined(TAPER_EMULATED_ASAN)
   __asan_poison_memory_region(begin, bytes);
