@@ -64,7 +64,7 @@ Grads CustomOp::backward(const Reverse& r) const {
 }
 
 std::vector<Tensor> apply_custom(CustomOp&& op, const std::vector<Tensor>& inputs, Loc loc) {
-  const Call call(loc);
+  const Call call(loc, op.name());
   std::vector<const Tensor*> in;
   for (const Tensor& t : inputs) in.push_back(&t);
   Tensors out = apply_n(std::move(op), in);

@@ -217,7 +217,8 @@ Tensor broadcast_to(const TensorArg& x, IntArrayRef sizes) {
 }
 
 Tensor Tensor::expand(IntArrayRef sizes, Loc loc) const {
-  return taper::broadcast_to(TensorArg(*this, loc), sizes);
+  const Call call(loc);
+  return apply(ops::Expand(owned(sizes)), {this});
 }
 
 Tensor Tensor::expand_as(const Tensor& other, Loc loc) const {

@@ -63,6 +63,7 @@ std::string op_of(const CallSite& site) {
   std::string name;
   if (site.entry != nullptr) name = site.entry;
   else if (site.function != nullptr && names_an_op(site.function)) name = site.function;
+  name = name.substr(0, name.find('<'));  // load<taper::nn::Linear>: the user wrote load
   if (site.op == nullptr) return name;
   const std::string op = site.op;
   if (name.empty() || name == op) return op;

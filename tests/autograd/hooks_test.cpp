@@ -124,6 +124,19 @@ TEST(CustomFunction, ItsViewsCannotBeWritten) {
   EXPECT_EQ(first(x.grad()), 2);
 }
 
+TEST(Errors, AreNamedAsTheUserCalls) {
+  const auto begins = [](const std::string& text, const char* with) {
+    return text.rfind(with, 0) == 0;
+  };
+  const std::string custom = message_of([] { Twice::apply(ones({3})); });
+  EXPECT_TRUE(begins(custom, "view: ")) << custom;  // what failed inside of it
+  nn::Linear linear(2, 2);
+  const std::string file = message_of([&] { load(linear, "/nowhere"); });
+  EXPECT_TRUE(begins(file, "load: ")) << file;
+  const std::string expand = message_of([] { ones({3}).expand({2, 2}); });
+  EXPECT_TRUE(begins(expand, "expand: ")) << expand;
+}
+
 TEST(InferenceModeTensors, ParametersCanBeMade) {
   const InferenceMode guard;
   nn::Linear linear(2, 2);
