@@ -11,11 +11,17 @@ namespace {
 
 using taper::tools::DemoOptions;
 
+const char* cuda_kind() {
+  if (taper::cuda::device_count() == 0) return "absent";
+  return taper::cuda::is_available() ? "real" : "emulated, for tests";
+}
+
 int print_info(bool as_json) {
   const nlohmann::ordered_json info = {
       {"version", taper::version()},
       {"cpu_isa", taper::cpu_isa()},
       {"threads", taper::get_num_threads()},
+      {"cuda", cuda_kind()},
       {"cuda_available", taper::cuda::is_available()},
       {"cuda_devices", taper::cuda::device_count()},
       {"sizeof_tensor", sizeof(taper::Tensor)},
@@ -47,6 +53,7 @@ int main(int argc, char** argv) {
   bool json = false;
   CLI::App* info = app.add_subcommand("info", "What this build and machine are");
   info->add_flag("--json", json, "Print JSON");
+  info->footer("Examples:\n  taper info\n  taper info --json");
 
   CLI::App* run = app.add_subcommand("run", "Run a built-in program");
   run->require_subcommand(1);
@@ -81,6 +88,12 @@ int main(int argc, char** argv) {
   train->add_flag("--glyphs", demo.glyphs, "Use the made-up glyphs even if the data is there")
       ->excludes(data);
   train->add_flag("--json", demo.json, "Print the result as JSON");
+  train->footer(
+      "Examples:\n"
+      "  taper run demo\n"
+      "  taper run demo --glyphs --epochs 2 --name drawn\n"
+      "  taper run demo --max-steps 500; taper run demo --resume\n"
+      "  taper run demo --json > result.json");
 
   CLI11_PARSE(app, argc, argv);
   try {
