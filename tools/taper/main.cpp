@@ -39,26 +39,9 @@ int print_info(bool as_json) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app(
-      "Taper: tensors, a tape, and what stands on them.\n\n"
-      "Examples:\n"
-      "  taper info --json\n"
-      "  taper run demo --epochs 3\n"
-      "  taper run demo --name mine --resume     go on after Ctrl-C\n");
-  app.require_subcommand(1);
-
-  bool json = false;
-  CLI::App* info = app.add_subcommand("info", "What this build and machine are");
-  info->add_flag("--json", json, "Print JSON");
-  info->footer("Examples:\n  taper info\n  taper info --json");
-
-  CLI::App* run = app.add_subcommand("run", "Run a built-in program");
-  run->require_subcommand(1);
-  DemoOptions demo;
-  CLI::App* train = run->add_subcommand(
+// `taper run demo` and its options.
+void add_demo(CLI::App& run, DemoOptions& demo) {
+  CLI::App* train = run.add_subcommand(
       "demo", "Train an MLP on Fashion-MNIST. Ctrl-C and SIGTERM save; --resume goes on");
   const auto one_folder = [](const std::string& name) -> std::string {
     const bool is =
@@ -94,6 +77,28 @@ int main(int argc, char** argv) {
       "  taper run demo --glyphs --epochs 2 --name drawn\n"
       "  taper run demo --max-steps 500; taper run demo --resume\n"
       "  taper run demo --json > result.json");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Taper: tensors, a tape, and what stands on them.\n\n"
+      "Examples:\n"
+      "  taper info --json\n"
+      "  taper run demo --epochs 3\n"
+      "  taper run demo --name mine --resume     go on after Ctrl-C\n");
+  app.require_subcommand(1);
+
+  bool json = false;
+  CLI::App* info = app.add_subcommand("info", "What this build and machine are");
+  info->add_flag("--json", json, "Print JSON");
+  info->footer("Examples:\n  taper info\n  taper info --json");
+
+  CLI::App* run = app.add_subcommand("run", "Run a built-in program");
+  run->require_subcommand(1);
+  DemoOptions demo;
+  add_demo(*run, demo);
 
   CLI11_PARSE(app, argc, argv);
   try {
