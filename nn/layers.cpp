@@ -254,40 +254,48 @@ Tensor BatchNorm2dImpl::forward(const TensorArg& x) {
   return normalised(*x);
 }
 
+namespace {
+
+void check_dropout(const char* name, const DropoutOptions& o) {
+  TAPER_CHECK(o.p() >= 0 && o.p() <= 1, name, ": p must lie in [0, 1], got ", o.p());
+}
+
+void print_dropout(std::ostream& out, const char* name, const DropoutOptions& o) {
+  out << name << "(p=" << str(o.p()) << ", inplace=" << truth(o.inplace()) << ')';
+}
+
+functional::DropoutFuncOptions dropout_options(const DropoutOptions& o, bool training) {
+  return functional::DropoutFuncOptions().p(o.p()).training(training).inplace(o.inplace());
+}
+
+}  // namespace
+
 DropoutImpl::DropoutImpl(const DropoutOptions& options_in) : options(options_in) {
-  TAPER_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout: p must lie in [0, 1], got ",
-              options.p());
+  check_dropout("Dropout", options);
 }
 
 void DropoutImpl::pretty_print(std::ostream& out) const {
-  out << "Dropout(p=" << str(options.p()) << ", inplace=" << truth(options.inplace()) << ')';
+  print_dropout(out, "Dropout", options);
 }
 
 Tensor DropoutImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
-  return functional::dropout(*x, functional::DropoutFuncOptions()
-                                     .p(options.p())
-                                     .training(is_training())
-                                     .inplace(options.inplace()));
+  return functional::dropout(*x, dropout_options(options, is_training()));
 }
 
 Dropout2dImpl::Dropout2dImpl(const Dropout2dOptions& options_in) : options(options_in) {
-  TAPER_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout2d: p must lie in [0, 1], got ",
-              options.p());
+  check_dropout("Dropout2d", options);
 }
 
 void Dropout2dImpl::pretty_print(std::ostream& out) const {
-  out << "Dropout2d(p=" << str(options.p()) << ", inplace=" << truth(options.inplace()) << ')';
+  print_dropout(out, "Dropout2d", options);
 }
 
 Tensor Dropout2dImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
-  return functional::dropout2d(*x, functional::Dropout2dFuncOptions()
-                                       .p(options.p())
-                                       .training(is_training())
-                                       .inplace(options.inplace()));
+  return functional::dropout2d(*x, dropout_options(options, is_training()));
 }
 
 }  // namespace taper::nn
