@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "taper/taper.h"
+#include "taper/tests/message_of.h"
 
 namespace taper {
 namespace {
@@ -18,15 +19,6 @@ Tensor leaf(double x) {
 
 double first(const Tensor& t) {
   return t[0].item<double>();
-}
-
-template <class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST(Hooks, MayRemoveThemselves) {
@@ -166,7 +158,7 @@ TEST(NoGradViews, OfALeafCannotBeWrittenBehindItsBack) {
     const NoGradGuard guard;
     view = w.slice(0, 0, 1);
   }
-  EXPECT_NE(message_of([&] { view.mul_(7); }), "");
+  EXPECT_NE(message_of([&] { view.mul_(7); }).find("view"), std::string::npos);
   EXPECT_EQ(first(w), 1);
   const NoGradGuard guard;
   view.mul_(7);  // as optimizers do

@@ -10,6 +10,7 @@
 #include "taper/autograd/ops/index.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
+#include "taper/tests/message_of.h"
 
 namespace taper {
 namespace {
@@ -24,15 +25,6 @@ Numbers values(const Tensor& t) {
   const Tensor flat = t.detach().to(kFloat64).contiguous();
   const auto* p = flat.data_ptr<double>();
   return Numbers(p, p + flat.numel());
-}
-
-template <class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 int line(SourceLoc loc = SourceLoc::current()) {

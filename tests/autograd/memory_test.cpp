@@ -167,40 +167,37 @@ TEST(TapeMemory, AMillionEntriesGoWithoutRecursion) {
   before.expect_balanced("chain");
 }
 
-TEST(TapeMemory, AMillionEntriesGoOnASmallStack) {
-  const Ledger before;
+// Runs f on a thread whose stack would not hold a frame for each entry.
+void on_small_stack(void* (*f)(void*)) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
   ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
   pthread_t thread;
-  const auto run = [](void*) -> void* {
-    build_and_drop_chain();
-    return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, &attributes, run, nullptr), 0);
+  ASSERT_EQ(pthread_create(&thread, &attributes, f, nullptr), 0);
   ASSERT_EQ(pthread_join(thread, nullptr), 0);
   pthread_attr_destroy(&attributes);
+}
+
+TEST(TapeMemory, AMillionEntriesGoOnASmallStack) {
+  const Ledger before;
+  on_small_stack([](void*) -> void* {
+    build_and_drop_chain();
+    return nullptr;
+  });
   before.expect_balanced("chain on a small stack");
 }
 
 // Also backwards, and where each entry is saved by the next.
 TEST(TapeMemory, LongChainsRunBackwardsOnASmallStack) {
   const Ledger before;
-  pthread_attr_t attributes;
-  ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
-  pthread_t thread;
-  const auto run = [](void*) -> void* {
+  on_small_stack([](void*) -> void* {
     const Tensor x = leaf({1});
     Tensor y = x;
     for (int i = 0; i < 100'000; ++i) y = (y * 1.0).sin();
     y.backward();
     EXPECT_TRUE(x.grad().defined());
     return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, &attributes, run, nullptr), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
-  pthread_attr_destroy(&attributes);
+  });
   before.expect_balanced("backward on a small stack");
 }
 

@@ -12,6 +12,7 @@
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
+#include "taper/tests/message_of.h"
 
 namespace taper {
 
@@ -51,15 +52,6 @@ inline Tensor numbers(IntArrayRef sizes, double seed = 1) {
 
 inline Tensor variable(IntArrayRef sizes, double seed = 1) {
   return numbers(sizes, seed).requires_grad_();
-}
-
-template <class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -11,6 +11,7 @@
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
+#include "taper/tests/message_of.h"
 
 namespace taper::testing {
 
@@ -65,15 +66,6 @@ template <class F> void expect_same_with_graph(const F& f, const std::vector<Ten
   const auto fused = grad({y}, inputs, {cotangent}, true, false);
   const auto composite = grad({y}, inputs, {cotangent}, true, true);
   for (std::size_t i = 0; i < inputs.size(); ++i) expect_close(fused[i], composite[i], 1e-9);
-}
-
-template <class F> std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 template <class F> void expect_error(const F& f, const std::vector<std::string>& parts) {

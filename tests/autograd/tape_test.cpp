@@ -12,6 +12,7 @@
 #include "taper/autograd/ops/index.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
+#include "taper/tests/message_of.h"
 
 namespace taper {
 namespace {
@@ -27,15 +28,6 @@ std::vector<double> values(const Tensor& t) {
 }
 
 using Numbers = std::vector<double>;
-
-template <class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 // The line on which it stands.
 int line(SourceLoc loc = SourceLoc::current()) {
@@ -300,27 +292,6 @@ TEST(CustomFunction, RunsForwardBackwardAndTwice) {
   const Tensor g = grad({y}, {x}, {}, std::nullopt, true)[0];
   EXPECT_EQ(values(g), Numbers{6});
   EXPECT_EQ(values(grad({g}, {x})[0]), Numbers{6});
-}
-
-class Wild final : public OpOf<Wild> {
- public:
-  static constexpr const char* kName = "wild";
-  void forward(Frame& f) override { f.out(f.in(0).clone()); }
-  Grads backward(const Reverse& r) const override { return {r.grad()}; }
-  bool deterministic(Device) const override { return false; }
-};
-
-TEST(CustomFunction, DeterminismIsAskedFor) {
-  const Tensor x = leaf({2.});
-  set_deterministic(true);
-  const int here = line() + 2;
-  const std::string text = message_of([&] {
-    const Call call(Loc::current());
-    apply(Wild(), {&x});
-  });
-  set_deterministic(false);
-  EXPECT_NE(text.find("wild"), std::string::npos) << text;
-  EXPECT_NE(text.find(at(here)), std::string::npos) << text;
 }
 
 std::int64_t resident_pages() {

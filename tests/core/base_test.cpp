@@ -5,18 +5,10 @@
 
 #include "taper/core/base/ordered_dict.h"
 #include "taper/core/base/scalar.h"
+#include "taper/tests/message_of.h"
 
 namespace taper {
 namespace {
-
-template <class F> std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(SourceLoc, NamesFileLineAndFunction) {
   const SourceLoc here = SourceLoc::current();
