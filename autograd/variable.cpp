@@ -101,7 +101,13 @@ Tensor Tensor::detach(Loc loc) const {
 const Tensor& Tensor::detach_(Loc loc) const {
   const Call call(loc);
   TAPER_CHECK(!is_view(), "detach_: a view cannot forget its history in place; use detach()");
-  if (impl().meta != nullptr) impl().meta->edge = {};
+  AutogradMeta* meta = impl().meta;
+  if (meta == nullptr) return *this;
+  if (meta->leaf && meta->leaf->retains) {
+    hooks_of(meta->edge).remove(*meta->leaf->retains);
+    meta->leaf->retains.reset();
+  }
+  meta->edge = {};
   return *this;
 }
 

@@ -55,6 +55,16 @@ TEST(RetainGrad, FollowsAWriteInPlace) {
   EXPECT_EQ(first(y.grad()), 1);
 }
 
+TEST(RetainGrad, EndsWithDetach) {
+  const Tensor w = leaf(2), y = leaf(1) * 3;
+  y.retain_grad();
+  y.detach_();
+  EXPECT_FALSE(y.retains_grad());
+  y.mul_(w);
+  y.sum().backward();
+  EXPECT_EQ(first(w.grad()), 3);
+}
+
 struct Cube : Function<Cube> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
     ctx->save_for_backward({x, Tensor()});
