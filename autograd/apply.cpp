@@ -36,12 +36,17 @@ std::uint64_t which_need_grad(ArrayRef<const Tensor*> inputs) {
   return needs;
 }
 
-// Names the running op for error messages.
+// Names the running op for error messages, and gives back the entry that it worked on.
 class OpName {
  public:
-  explicit OpName(const char* op) : kept_(call_site.op) { call_site.op = op; }
+  explicit OpName(const char* op) : kept_(call_site.op), entry_(call_site.entry_index) {
+    call_site.op = op;
+  }
 
-  ~OpName() { call_site.op = kept_; }
+  ~OpName() {
+    call_site.op = kept_;
+    call_site.entry_index = entry_;
+  }
 
   // No other op is running it.
   bool outermost() const { return kept_ == nullptr; }
@@ -51,6 +56,7 @@ class OpName {
 
  private:
   const char* kept_;
+  std::uint64_t entry_;
 };
 
 // "f32 (2, 3) on cpu, the number 2, nothing"
@@ -150,6 +156,7 @@ class Recorder {
     TAPER_CHECK(!is_deterministic() || op_.deterministic(frame_.device()),
                 "has no deterministic kernel on ", frame_.device(),
                 ", and set_deterministic(true) is in force");
+    if (needs_ != 0) call_site.entry_index = next_entry_index();
     const AutoGradMode forward_is_not_recorded(false);
     try {
       op_.forward(frame_);

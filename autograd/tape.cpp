@@ -112,6 +112,10 @@ Ref<Entry> new_entry() {
   return Ref<Entry>(entry);
 }
 
+std::uint64_t next_entry_index() {
+  return next_index.load(std::memory_order_relaxed);
+}
+
 std::size_t live_entries() {
   return slabs().live();
 }

@@ -128,6 +128,9 @@ Leaf& leaf_of(const Tensor& t);
 // A fresh entry with a stamp, from process-owned slabs.
 Ref<Entry> new_entry();
 
+// The stamp that the next entry gets, if no other thread is faster.
+std::uint64_t next_entry_index();
+
 // Entries alive now, in the process; for tests and reports.
 std::size_t live_entries();
 

@@ -1,6 +1,7 @@
 // Scratch memory of kernels, and the probe that watches their calls.
 #include "taper/core/exec.h"
 
+#include "taper/allocator/allocator.h"
 #include "taper/core/kernels.h"
 #include "taper/core/storage.h"
 

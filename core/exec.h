@@ -1,6 +1,6 @@
 // Exec: where and how one kernel runs, and the typed views that it reads and writes.
 #pragma once
-#include "taper/allocator/allocator.h"
+#include "taper/allocator/block.h"
 #include "taper/core/base/device.h"
 #include "taper/core/base/dtype.h"
 #include "taper/core/base/layout.h"

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "taper/allocator/allocator.h"
 #include "taper/core/base/error.h"
 
 namespace taper {

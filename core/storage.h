@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "taper/allocator/allocator.h"
+#include "taper/allocator/block.h"
 #include "taper/core/base/device.h"
 #include "taper/core/base/ref.h"
 #include "taper/core/base/source_loc.h"
 
 namespace taper {
+
+class Allocator;
 
 // Keeps foreign memory (from_blob, a mapped file) alive; destroyed with the storage.
 class MemoryOwner {

@@ -29,7 +29,7 @@ MAY_INCLUDE |= {
     "examples": {"taper.h"},  # proves that the public surface is enough
     "benchmarks": PUBLIC | {"taper.h"},
     "tools": PUBLIC | {"taper.h"},
-    "tests": PUBLIC | {"taper.h", "cpu", "cuda"},
+    "tests": PUBLIC | {"taper.h", "cpu", "cuda", "tools"},
 }
 # One file -> more that it alone may include.
 MAY_ALSO = [(r"distributed/nccl_.*", {"cuda"})]

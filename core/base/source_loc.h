@@ -37,6 +37,9 @@ struct CallSite {
   bool active = false;
   const char* function = nullptr;  // the public function that was called
   const char* entry = nullptr;     // the op whose entry runs backwards, if one does
+  // The tape entry that is worked on: the one running backwards, or the one that the running op is
+  // about to record (exact while one thread records). 0: none.
+  std::uint64_t entry_index = 0;
 };
 
 extern thread_local constinit CallSite call_site __attribute__((tls_model("initial-exec")));
