@@ -9,12 +9,11 @@
 namespace taper {
 
 class MemoryDevice;
-class TraceRing;
 struct AllocatorOptions;
 struct Trace;
 
-// Bytes, unless said otherwise; O(1) to read. A peak over several streams may be above the true one
-// by at most 1 MiB a stream: they count apart.
+// Bytes, unless said otherwise; O(1) to read. Peaks are exact for one stream; those of several
+// streams together may be off by a hundredth of what is reserved, since each counts by itself.
 struct AllocatorStats {
   std::uint64_t allocated = 0;  // in blocks that are out
   std::uint64_t allocated_peak = 0;
@@ -26,7 +25,8 @@ struct AllocatorStats {
   std::uint64_t pending_peak = 0;
   std::uint64_t releasable = 0;      // cached in whole pages that the device could have back
   std::uint64_t inactive_split = 0;  // cached beside live blocks of the same page or segment
-  std::uint64_t largest_free = 0;    // the largest cached block
+  std::uint64_t inactive_split_peak = 0;
+  std::uint64_t largest_free = 0;  // the largest cached block
 
   std::uint64_t blocks = 0;       // that are out
   std::uint64_t allocations = 0;  // calls that gave a block
@@ -94,6 +94,8 @@ class Allocator {
   virtual void end_pool(StreamId stream) = 0;
   virtual void release_pool(PoolId pool) = 0;  // blocks that are out stay good until freed
 
+  virtual void note_step() = 0;  // a training step ends here; for traces and plans
+
   virtual AllocatorStats stats() const = 0;
   virtual AllocatorStats stream_stats(StreamId stream) const = 0;  // of all its pools
   virtual AllocatorStats pool_stats(PoolId pool) const = 0;        // of all its streams
@@ -104,6 +106,10 @@ class Allocator {
   // The latest events, oldest first, as a trace that can be replayed: it begins with the blocks
   // that were out before them.
   virtual Trace recent_events() const = 0;
+
+  // For fork: no other thread is inside between them.
+  virtual void lock_all() const = 0;
+  virtual void unlock_all() const = 0;
 
   virtual const AllocatorOptions& options() const = 0;
   virtual const MemoryDevice& device() const = 0;

@@ -39,6 +39,12 @@ class MemoryDevice {
   virtual bool reached(StreamId stream, StreamMark mark) = 0;               // asks, does not wait
   virtual void synchronize(StreamId stream, StreamMark mark) = 0;           // the host waits
 
+  // Closes bytes to the sanitizer, and opens them; thread-safe. For devices whose memory the host
+  // sees.
+  virtual void poison(const void*, std::size_t) {}
+
+  virtual void unpoison(const void*, std::size_t) {}
+
   virtual std::size_t capacity() const = 0;   // bytes of memory that the device has for us
   virtual std::size_t available() const = 0;  // bytes that it could still give; a guess on a host
   virtual std::string name() const = 0;       // "cuda:0", for messages

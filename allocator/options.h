@@ -18,7 +18,7 @@ struct AllocatorOptions {
       0;  // garbage_threshold:0.8, gives back above this share of the limit; 0: never
 
   // Taper's own.
-  double slack = 0.02;  // slack:0.02, reserved may exceed the allocated peak so far by this share
+  double slack = 0.001;  // slack:0.001, reserved may exceed the allocated peak so far by this share
                         // before free pages are moved
   bool huge_pages = true;  // huge_pages:on|off, on the host
 

@@ -15,6 +15,7 @@ struct TwinSettings {
                          << 44;   // bytes of the device; this is "as much as it takes"
   std::uint64_t timing_seed = 0;  // see SimDevice::Settings
   std::uint64_t fail_at = 0;
+  int threads = 1;  // that take turns, each for its streams: what is done does not depend on it
 };
 
 // What all is measured in. Bytes unless said otherwise; curves by event.

@@ -1,0 +1,316 @@
+// The arena's public side: the quick path through a heap, pools, and what the counters say
+// together.
+#include "taper/allocator/arena_allocator.h"
+
+#include <algorithm>
+
+#include <sys/mman.h>
+
+#include "taper/allocator/out_of_memory.h"
+#include "taper/allocator/poison.h"
+#include "taper/core/base/error.h"
+
+namespace taper {
+namespace {
+
+// Address space over capacity. Placing runs of pages by first fit, no order of requests needs more
+// than log2(pages of memory) times the memory (Robson 1974): 15.3 times for 80 GB.
+constexpr std::size_t kWindowFactor = 16;
+constexpr std::size_t kLargestWindow = std::size_t{2} << 40;  // offsets in 512 bytes fit 32 bits
+constexpr std::size_t kSmallestWindow = std::size_t{64} << 20;
+constexpr std::uint64_t kSmallestQuantum = std::uint64_t{1} << 20;
+
+BlockNode* node_of(const Block& block) {
+  return reinterpret_cast<BlockNode*>(block.handle);
+}
+
+void raise(std::atomic<std::uint64_t>& peak, std::uint64_t to) {
+  std::uint64_t was = peak.load(std::memory_order_relaxed);
+  while (was < to && !peak.compare_exchange_weak(was, to, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+ArenaAllocator::ArenaAllocator(const AllocatorOptions& options,
+                               std::unique_ptr<MemoryDevice> memory_device)
+    : options_(options), device_(std::move(memory_device)) {
+  const std::size_t capacity = std::min(device_->capacity(), kLargestWindow);
+  const std::size_t most = std::clamp(capacity * kWindowFactor, kSmallestWindow, kLargestWindow);
+  window_ = device_->reserve(most, kSmallestWindow) / kPageBytes;
+  base_ = device_->base();
+  limit_ = std::min(capacity / kPageBytes, window_);
+  if (options_.limit != 0) limit_ = std::min(limit_, options_.limit / kPageBytes);
+  // One entry more than pages, never mapped: the last page has a neighbour to look at.
+  void* table = mmap(nullptr, (window_ + 1) * sizeof(ArenaPage), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  TAPER_CHECK(table != MAP_FAILED, "no memory for the page table of ", device_->name());
+  pages_ = static_cast<ArenaPage*>(table);
+  holes_[0] = window_;
+}
+
+ArenaAllocator::~ArenaAllocator() {
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) delete heaps_[id].load();
+  munmap(pages_, (window_ + 1) * sizeof(ArenaPage));
+}
+
+Block ArenaAllocator::allocate(std::size_t bytes, StreamId stream) {
+  if (bytes == 0) return {};
+  const std::size_t rounded =
+      bytes / kBlockBytes * kBlockBytes + (bytes % kBlockBytes != 0 ? kBlockBytes : 0);
+  BlockNode* block = nullptr;
+  if (bytes <= window_ * kPageBytes) {
+    const auto units = static_cast<std::uint32_t>(rounded / kBlockBytes);
+    Heap& heap = heap_of(stream);
+    heap.lock.lock();
+    block = take(heap, units, bytes);
+    heap.lock.unlock();
+    if (block == nullptr) block = take_slowly(heap, units, bytes);
+  }
+  if (block == nullptr) fail_out_of_memory(*this, bytes, rounded);
+  char* data = base_ + block->offset;
+  if (kPoisons) device_->unpoison(data, bytes);
+  return {data, rounded, reinterpret_cast<std::uint64_t>(block)};
+}
+
+void ArenaAllocator::free(const Block& block, std::size_t, StreamId) noexcept {
+  if (block.data == nullptr) return;
+  if (kPoisons) device_->poison(block.data, block.bytes);
+  BlockNode* node = node_of(block);
+  Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
+  const std::lock_guard lock(heap.lock);
+  heap.put(node, *device_);
+  if (quantum_.load(std::memory_order_relaxed) != 0) publish(heap);
+}
+
+void ArenaAllocator::record_stream(const Block& block, StreamId stream) {
+  if (block.data == nullptr) return;
+  BlockNode* node = node_of(block);
+  Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
+  const std::lock_guard lock(heap.lock);
+  heap.record_stream(node, stream);
+}
+
+BlockNode* ArenaAllocator::take(Heap& heap, std::uint32_t units, std::size_t bytes) {
+  BlockNode* block = heap.take(units, bytes, *device_);
+  if (block != nullptr && quantum_.load(std::memory_order_relaxed) != 0) publish(heap);
+  return block;
+}
+
+Heap& ArenaAllocator::heap_of(StreamId stream) {
+  TAPER_CHECK(stream < kStreams, "stream ", stream, " of ", device_->name(),
+              ": an allocator knows streams below ", kStreams);
+  if (Heap* heap = current_[stream].load(std::memory_order_acquire)) return *heap;
+  const std::lock_guard lock(arena_);
+  if (Heap* heap = current_[stream].load(std::memory_order_acquire)) return *heap;
+  Heap& heap = make_heap(stream, 0);
+  current_[stream].store(&heap, std::memory_order_release);
+  return heap;
+}
+
+Heap* ArenaAllocator::find_heap(StreamId stream, PoolId pool) const {
+  for (std::uint32_t id = 1; id <= heap_count_.load(std::memory_order_acquire); ++id) {
+    Heap* heap = heaps_[id].load(std::memory_order_relaxed);
+    if (heap->stream == stream && heap->pool == pool) return heap;
+  }
+  return nullptr;
+}
+
+Heap& ArenaAllocator::make_heap(StreamId stream, PoolId pool) {
+  if (Heap* heap = find_heap(stream, pool)) return *heap;
+  const std::uint32_t id = heap_count_.load() + 1;
+  TAPER_CHECK(id < kHeaps, "more than ", kHeaps - 1, " streams and pools allocate on ",
+              device_->name());
+  auto* heap = new Heap(static_cast<std::uint16_t>(id), stream, pool, pages_, options_.trace_events,
+                        !options_.trace_file.empty());
+  heaps_[id].store(heap, std::memory_order_release);
+  heap_count_.store(id, std::memory_order_release);
+  if (id == 2) {  // from now on the totals are kept apart
+    Heap& one = *heaps_[1].load();
+    const std::lock_guard lock(one.lock);
+    const Gauge* gauges[kTotals] = {&one.count.allocated, &one.count.requested, &one.count.pending};
+    for (std::size_t i = 0; i < kTotals; ++i) {
+      one.published[i] = gauges[i]->get();
+      total_[i].store(one.published[i]);
+      total_peak_[i].store(gauges[i]->peak());
+    }
+    quantum_.store(kSmallestQuantum);
+  }
+  return *heap;
+}
+
+// Peaks of sums are within heaps x quantum; shared lines are written so seldom that streams do not
+// hinder each other.
+void ArenaAllocator::publish(Heap& heap) {
+  const std::uint64_t quantum = quantum_.load(std::memory_order_relaxed);
+  const Gauge* gauges[kTotals] = {&heap.count.allocated, &heap.count.requested,
+                                  &heap.count.pending};
+  for (std::size_t i = 0; i < kTotals; ++i) {
+    const std::uint64_t change = gauges[i]->get() - heap.published[i];  // may wrap: a fall
+    if (change + quantum <= 2 * quantum) continue;                      // within ±quantum
+    heap.published[i] += change;
+    raise(total_peak_[i], total_[i].fetch_add(change, std::memory_order_relaxed) + change);
+  }
+}
+
+PoolId ArenaAllocator::make_pool(bool keep_addresses) {
+  const std::lock_guard lock(arena_);
+  pools_.push_back({keep_addresses, false});
+  return static_cast<PoolId>(pools_.size() - 1);
+}
+
+void ArenaAllocator::begin_pool(PoolId pool, StreamId stream) {
+  heap_of(stream);
+  const std::lock_guard lock(arena_);
+  TAPER_CHECK(pool < pools_.size() && !pools_[pool].released, "there is no memory pool ", pool,
+              " on ", device_->name(), ", or it was released");
+  current_[stream].store(&make_heap(stream, pool), std::memory_order_release);
+}
+
+void ArenaAllocator::end_pool(StreamId stream) {
+  heap_of(stream);
+  const std::lock_guard lock(arena_);
+  current_[stream].store(&make_heap(stream, 0), std::memory_order_release);
+}
+
+void ArenaAllocator::release_pool(PoolId pool) {
+  const std::lock_guard lock(arena_);
+  TAPER_CHECK(pool != 0 && pool < pools_.size() && !pools_[pool].released,
+              "there is no memory pool ", pool, " on ", device_->name(), " to release");
+  pools_[pool].released = true;
+}
+
+void ArenaAllocator::note_step() {
+  Heap& heap = heap_of(0);
+  const std::lock_guard lock(heap.lock);
+  heap.ring.record(TraceAction::kStep, 0, 0, 0, 0, 0, 0);
+}
+
+template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
+  AllocatorStats s;
+  for (std::uint32_t id = 1; id <= heap_count_.load(std::memory_order_acquire); ++id) {
+    const Heap& heap = *heaps_[id].load(std::memory_order_relaxed);
+    if (!wanted(heap)) continue;
+    const HeapCounters& c = heap.count;
+    s.allocated += c.allocated.get();
+    s.allocated_peak += c.allocated.peak();
+    s.requested += c.requested.get();
+    s.requested_peak += c.requested.peak();
+    s.reserved += c.reserved.get();
+    s.reserved_peak += c.reserved.peak();
+    s.pending += c.pending.get();
+    s.pending_peak += c.pending.peak();
+    s.inactive_split += c.pinned.get();
+    s.inactive_split_peak += c.pinned.peak();
+    s.releasable += c.free_pages.get() * kPageBytes;
+    s.blocks += c.blocks.get();
+    s.allocations += c.allocations.get();
+    s.frees += c.frees.get();
+    s.stream_waits += c.stream_waits.get();
+    const std::lock_guard lock(heap.lock);
+    s.largest_free = std::max(s.largest_free, heap.largest_free());
+  }
+  return s;
+}
+
+AllocatorStats ArenaAllocator::stats() const {
+  AllocatorStats s = sum([](const Heap&) { return true; });
+  s.reserved = reserved_.get() * kPageBytes;
+  s.reserved_peak = reserved_.peak() * kPageBytes;
+  if (quantum_.load(std::memory_order_relaxed) != 0) {
+    s.allocated_peak = std::max(s.allocated, total_peak_[0].load(std::memory_order_relaxed));
+    s.requested_peak = std::max(s.requested, total_peak_[1].load(std::memory_order_relaxed));
+    s.pending_peak = std::max(s.pending, total_peak_[2].load(std::memory_order_relaxed));
+  }
+  s.device_calls = device_calls_.get();
+  s.pages_mapped = pages_mapped_.get();
+  s.pages_unmapped = pages_unmapped_.get();
+  s.retries = retries_.get();
+  s.ooms = ooms_.get();
+  return s;
+}
+
+AllocatorStats ArenaAllocator::stream_stats(StreamId stream) const {
+  return sum([&](const Heap& heap) { return heap.stream == stream; });
+}
+
+AllocatorStats ArenaAllocator::pool_stats(PoolId pool) const {
+  return sum([&](const Heap& heap) { return heap.pool == pool; });
+}
+
+void ArenaAllocator::reset_peaks() {
+  lock_all();
+  reserved_.reset_peak();
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
+    HeapCounters& c = heaps_[id].load()->count;
+    for (Gauge* g : {&c.allocated, &c.requested, &c.pending, &c.pinned, &c.reserved})
+      g->reset_peak();
+  }
+  for (std::size_t i = 0; i < kTotals; ++i) total_peak_[i].store(total_[i].load());
+  unlock_all();
+}
+
+void ArenaAllocator::lock_all() const {
+  arena_.lock();
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) heaps_[id].load()->lock.lock();
+}
+
+void ArenaAllocator::unlock_all() const {
+  for (std::uint32_t id = heap_count_.load(); id >= 1; --id) heaps_[id].load()->lock.unlock();
+  arena_.unlock();
+}
+
+std::vector<SegmentInfo> ArenaAllocator::memory_map() const {
+  std::vector<SegmentInfo> out;
+  lock_all();
+  std::size_t begin = 0;  // of what is mapped, between two holes
+  for (const auto& [hole, count] : holes_) {
+    std::uint16_t before = 0;
+    for (std::size_t p = begin; p < hole; ++p) {
+      if (pages_[p].heap == before) continue;
+      before = pages_[p].heap;
+      const Heap& heap = *heaps_[before].load();
+      SegmentInfo& segment = out.emplace_back();
+      segment.offset = p * kPageBytes;
+      segment.stream = heap.stream;
+      segment.pool = heap.pool;
+      for (const BlockNode* b = pages_[p].head; b != nullptr; b = b->next) {
+        BlockInfo& info = segment.blocks.emplace_back();
+        info.offset = b->offset;
+        info.bytes = b->bytes();
+        segment.bytes += info.bytes;
+        if (!b->live) {
+          info.state = b->waits == nullptr ? BlockState::kFree : BlockState::kPending;
+          continue;
+        }
+        info.state = BlockState::kLive;
+        info.requested = b->facts.requested;
+        info.site = b->facts.site;
+        info.entry = b->facts.entry;
+      }
+    }
+    begin = hole + count;
+  }
+  unlock_all();
+  return out;
+}
+
+Trace ArenaAllocator::recent_events() const {
+  std::vector<TraceEvent> events;
+  lock_all();
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id)
+    heaps_[id].load()->ring.copy_to(events);
+  unlock_all();
+  std::vector<LiveBlock> live;
+  for (const SegmentInfo& segment : memory_map()) {
+    for (const BlockInfo& b : segment.blocks) {
+      if (b.state == BlockState::kLive)
+        live.push_back({b.offset, b.requested, b.site, b.entry, segment.stream, segment.pool});
+    }
+  }
+  Trace trace = trace_of_rings(std::move(events), live);
+  trace.device = device_->name();
+  return trace;
+}
+
+}  // namespace taper

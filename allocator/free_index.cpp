@@ -1,0 +1,187 @@
+// Finds free blocks: a bitmap over exact sizes, and a pairing heap by address in each of them.
+#include "taper/allocator/free_index.h"
+
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+namespace taper {
+namespace {
+
+// Joins two heaps that have no siblings.
+BlockNode* meld(BlockNode* a, BlockNode* b) {
+  if (b->offset < a->offset) {
+    BlockNode* t = a;
+    a = b;
+    b = t;
+  }
+  b->links.back = a;
+  b->links.sibling = a->links.child;
+  if (a->links.child != nullptr) a->links.child->links.back = b;
+  a->links.child = b;
+  return a;
+}
+
+// Joins the children of a heap that lost its root: in pairs, then the pairs from last to first.
+BlockNode* meld_children(BlockNode* first) {
+  BlockNode* pairs = nullptr;  // chained by sibling, the last one first
+  while (first != nullptr) {
+    BlockNode* a = first;
+    BlockNode* b = a->links.sibling;
+    first = b == nullptr ? nullptr : b->links.sibling;
+    a->links.sibling = nullptr;
+    a->links.back = nullptr;
+    if (b != nullptr) {
+      b->links.sibling = nullptr;
+      b->links.back = nullptr;
+      a = meld(a, b);
+    }
+    a->links.sibling = pairs;
+    pairs = a;
+  }
+  BlockNode* root = nullptr;
+  while (pairs != nullptr) {
+    BlockNode* next = pairs->links.sibling;
+    pairs->links.sibling = nullptr;
+    root = root == nullptr ? pairs : meld(root, pairs);
+    pairs = next;
+  }
+  return root;
+}
+
+// `root` without `block`, which is in it.
+BlockNode* without(BlockNode* root, BlockNode* block) {
+  BlockNode* rest = meld_children(block->links.child);
+  if (block == root) return rest;
+  BlockNode* back = block->links.back;
+  BlockNode* sibling = block->links.sibling;
+  if (back->links.child == block) back->links.child = sibling;
+  else back->links.sibling = sibling;
+  if (sibling != nullptr) sibling->links.back = back;
+  return rest == nullptr ? root : meld(root, rest);
+}
+
+std::uint64_t bit(std::uint32_t i) {
+  return std::uint64_t{1} << (i & 63);
+}
+
+// The bits of a word from bit i on, or above it.
+std::uint64_t from(std::uint32_t i) {
+  return ~std::uint64_t{0} << (i & 63);
+}
+
+std::uint64_t above(std::uint32_t i) {
+  return from(i) & ~bit(i);
+}
+
+std::uint64_t below(std::uint32_t i) {
+  return bit(i) - 1;
+}
+
+std::uint32_t lowest(std::uint64_t word) {
+  return static_cast<std::uint32_t>(std::countr_zero(word));
+}
+
+std::uint32_t highest(std::uint64_t word) {
+  return 63 - static_cast<std::uint32_t>(std::countl_zero(word));
+}
+
+}  // namespace
+
+FreeIndex::FreeIndex()
+    : heads_(static_cast<BlockNode**>(std::calloc(kClasses, sizeof(BlockNode*)))) {
+  if (heads_ == nullptr) throw std::bad_alloc();
+}
+
+FreeIndex::~FreeIndex() {
+  std::free(heads_);
+}
+
+void FreeIndex::insert(BlockNode* block) {
+  const std::uint32_t i = block->units;
+  if (i >= kClasses) {
+    large_.insert(block);
+    return;
+  }
+  block->links = {nullptr, nullptr, nullptr};
+  BlockNode* head = heads_[i];
+  if (head != nullptr) {
+    heads_[i] = meld(head, block);
+    return;
+  }
+  heads_[i] = block;
+  low_[i >> 6] |= bit(i);
+  middle_[i >> 12] |= bit(i >> 6);
+  top_ |= bit(i >> 12);
+}
+
+void FreeIndex::remove(BlockNode* block) {
+  const std::uint32_t i = block->units;
+  if (i >= kClasses) {
+    large_.erase(block);
+    return;
+  }
+  heads_[i] = without(heads_[i], block);
+  if (heads_[i] != nullptr) return;
+  if ((low_[i >> 6] &= ~bit(i)) != 0) return;
+  if ((middle_[i >> 12] &= ~bit(i >> 6)) != 0) return;
+  top_ &= ~bit(i >> 12);
+}
+
+std::uint32_t FreeIndex::class_from(std::uint32_t i) const {
+  if (const std::uint64_t word = low_[i >> 6] & from(i)) return (i & ~63u) | lowest(word);
+  std::uint32_t j = i >> 6;
+  std::uint64_t word = middle_[j >> 6] & above(j);
+  if (word == 0) {
+    const std::uint32_t k = j >> 6;
+    const std::uint64_t groups = top_ & above(k);
+    if (groups == 0) return kClasses;
+    j = lowest(groups) << 6;
+    word = middle_[j >> 6];
+  }
+  j = (j & ~63u) | lowest(word);
+  return (j << 6) | lowest(low_[j]);
+}
+
+std::uint32_t FreeIndex::class_below(std::uint32_t units) const {
+  if (units == 0) return 0;
+  const std::uint32_t i = units - 1;
+  const auto up_to = [](std::uint32_t n) { return below(n) | bit(n); };
+  if (const std::uint64_t word = low_[i >> 6] & up_to(i)) return (i & ~63u) | highest(word);
+  std::uint32_t j = i >> 6;
+  std::uint64_t word = middle_[j >> 6] & below(j);
+  if (word == 0) {
+    const std::uint64_t groups = top_ & below(j >> 6);
+    if (groups == 0) return 0;
+    j = highest(groups) << 6;
+    word = middle_[j >> 6];
+  }
+  j = (j & ~63u) | highest(word);
+  return (j << 6) | highest(low_[j]);
+}
+
+BlockNode* FreeIndex::best(std::uint32_t units) const {
+  if (units < kClasses) {
+    const std::uint32_t i = class_from(units);
+    if (i < kClasses) return heads_[i];
+    return large_.empty() ? nullptr : *large_.begin();
+  }
+  BlockNode key;
+  key.units = units;
+  key.offset = 0;
+  const auto it = large_.lower_bound(&key);
+  return it == large_.end() ? nullptr : *it;
+}
+
+BlockNode* FreeIndex::largest() const {
+  if (!large_.empty()) return *large_.rbegin();
+  const std::uint32_t i = class_below(kClasses);
+  return i == 0 ? nullptr : heads_[i];
+}
+
+void FreeIndex::push_relatives(BlockNode* block, std::vector<BlockNode*>& out) {
+  if (block->links.child != nullptr) out.push_back(block->links.child);
+  if (block->links.sibling != nullptr) out.push_back(block->links.sibling);
+}
+
+}  // namespace taper

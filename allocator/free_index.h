@@ -1,0 +1,111 @@
+// The free blocks of one stream, found by size: best fit, and among equals the lowest address.
+#pragma once
+#include <set>
+#include <vector>
+
+#include "taper/allocator/block.h"
+
+namespace taper {
+
+struct BlockNode;
+
+// A node of a pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986): free blocks of one size, by
+// address.
+struct FreeLinks {
+  BlockNode* child;
+  BlockNode* sibling;
+  BlockNode* back;  // the left sibling; of a first child, the parent; of a root, null
+};
+
+struct LiveFacts {
+  std::uint64_t requested;
+  std::uint32_t site, entry;
+};
+
+// Streams, besides its own, on which a block is used, and how far in their order.
+struct BlockWaits {
+  struct Wait {
+    StreamId stream;
+    std::uint64_t mark;
+  };
+
+  std::vector<Wait> list;
+  std::uint64_t bytes = 0;  // that were freed with it
+};
+
+// What an allocator knows of one block. Neighbours in memory are linked as far as their pages
+// belong to the same stream without a gap. One cache line.
+struct alignas(64) BlockNode {
+  std::uint64_t offset;  // from the device's base, in bytes
+  std::uint32_t units;   // its size / 512
+  std::uint16_t heap;    // which stream of which pool
+  bool live;
+  BlockNode *prev, *next;
+  BlockWaits* waits;  // owned; null for most
+  union {
+    FreeLinks links;  // while it is free
+    LiveFacts facts;  // while it is out
+  };
+
+  std::uint64_t bytes() const { return std::uint64_t{units} * kBlockBytes; }
+
+  std::uint64_t end() const { return offset + bytes(); }
+};
+static_assert(sizeof(BlockNode) == 64);
+
+// Sizes below 128 MiB have a class each; a bitmap of three levels finds the next size that has a
+// block. Larger ones are few, and kept in a tree. Not thread-safe.
+class FreeIndex {
+ public:
+  FreeIndex();
+  ~FreeIndex();
+  FreeIndex(const FreeIndex&) = delete;
+  FreeIndex& operator=(const FreeIndex&) = delete;
+
+  void insert(BlockNode* block);
+  void remove(BlockNode* block);
+  // The smallest block of at least so many units; of several, that with the lowest address. Null:
+  // there is none.
+  BlockNode* best(std::uint32_t units) const;
+  BlockNode* largest() const;  // null if empty
+
+  // Calls f(BlockNode*) for the blocks from the largest on, until f returns false. Nothing may
+  // change meanwhile.
+  template <class F> void from_largest(F f) const {
+    for (auto it = large_.rbegin(); it != large_.rend(); ++it) {
+      if (!f(*it)) return;
+    }
+    std::vector<BlockNode*> same;
+    for (std::uint32_t units = class_below(kClasses); units != 0; units = class_below(units)) {
+      same.assign(1, heads_[units]);
+      while (!same.empty()) {
+        BlockNode* block = same.back();
+        same.pop_back();
+        if (!f(block)) return;
+        push_relatives(block, same);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kClasses = 1u << 18;
+
+  struct Larger {
+    bool operator()(const BlockNode* a, const BlockNode* b) const {
+      return a->units != b->units ? a->units < b->units : a->offset < b->offset;
+    }
+  };
+
+  std::uint32_t class_from(
+      std::uint32_t units) const;  // the next class that is not empty; or kClasses
+  std::uint32_t class_below(std::uint32_t units) const;  // the last one below; 0: none
+  static void push_relatives(BlockNode* block, std::vector<BlockNode*>& out);
+
+  BlockNode** heads_;  // of the classes; zero pages until touched
+  std::uint64_t low_[kClasses / 64] = {};
+  std::uint64_t middle_[kClasses / 4096] = {};
+  std::uint64_t top_ = 0;
+  std::set<BlockNode*, Larger> large_;
+};
+
+}  // namespace taper

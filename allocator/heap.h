@@ -1,0 +1,134 @@
+// The blocks of one stream of one pool: splits them, joins them, counts them.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "taper/allocator/allocator.h"
+#include "taper/allocator/free_index.h"
+#include "taper/allocator/memory_device.h"
+#include "taper/allocator/ring.h"
+#include "taper/core/base/spin_lock.h"
+
+namespace taper {
+
+// A number that one thread at a time changes, under a lock, and every thread may read.
+class Counter {
+ public:
+  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+  void set(std::uint64_t to) { value_.store(to, std::memory_order_relaxed); }
+
+  void add(std::uint64_t n) { set(get() + n); }
+
+  void subtract(std::uint64_t n) { set(get() - n); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// A counter with the highest value that it had.
+class Gauge {
+ public:
+  std::uint64_t get() const { return now_.get(); }
+
+  std::uint64_t peak() const { return peak_.get(); }
+
+  void set(std::uint64_t to) {
+    now_.set(to);
+    if (to > peak_.get()) peak_.set(to);
+  }
+
+  void reset_peak() { peak_.set(now_.get()); }
+
+ private:
+  Counter now_, peak_;
+};
+
+// One page of the arena's address space.
+struct ArenaPage {
+  PhysicalPage physical;
+  BlockNode* head;  // on the first page of a run: its first block
+  BlockNode* tail;  // on the last page of a run: its last block
+  std::uint16_t
+      heap;  // whose blocks lie here; 0: no memory. A run is neighbouring pages of one heap
+};
+
+// What a heap counts. Read by anyone; changed by who holds the heap's lock.
+struct HeapCounters {
+  Gauge allocated, requested, pending, pinned;  // bytes, as in AllocatorStats
+  Gauge reserved;
+  Counter free_pages;  // whole pages in free blocks
+  Counter blocks, allocations, frees, stream_waits;
+};
+
+// Everything but id, stream and pool is guarded by `lock`.
+class Heap {
+ public:
+  Heap(std::uint16_t id,
+       StreamId stream,
+       PoolId pool,
+       ArenaPage* pages,
+       std::size_t trace_events,
+       bool keep_all_events);
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  // The best-fitting free block, out and cut to size; null: there is none. The stream waits first
+  // for those that used the memory before.
+  BlockNode* take(std::uint32_t units, std::uint64_t requested, MemoryDevice& device);
+  // Takes a block back.
+  void put(BlockNode* block, MemoryDevice& device);
+  void record_stream(BlockNode* block, StreamId user);
+
+  // Pages [first, first + count) have become this heap's, free.
+  void add_pages(std::size_t first, std::size_t count);
+  // Takes pages, which lie inside the free `block`, away from it.
+  void cut_pages(BlockNode* block, std::size_t first, std::size_t count);
+  // The stream waits for all that used the block: then its own order is enough to know.
+  void settle(BlockNode* block, MemoryDevice& device);
+
+  std::uint64_t largest_free() const;
+
+  const std::uint16_t id;
+  const StreamId stream;
+  const PoolId pool;
+  mutable SpinLock lock;
+  FreeIndex free;
+  HeapCounters count;
+  TraceRing ring;
+  // Of each gauge above in turn, what ArenaAllocator has added to its totals.
+  std::uint64_t published[3] = {};
+
+ private:
+  BlockNode* new_node();
+  void recycle(BlockNode* node);
+  void insert(BlockNode* block);
+  void remove(BlockNode* block);
+  // Joins a free block, not in the index, with its free neighbours, and enters the result.
+  void absorb(BlockNode* block);
+  void join(BlockNode* low, BlockNode* high);  // both free, neighbours, neither in the index
+  void end_of_run(BlockNode* block);           // if it is the last one, its page learns it
+  void count_pinned();
+
+  ArenaPage* pages_;
+  BlockNode* spare_ = nullptr;  // chained by next
+  std::vector<std::unique_ptr<BlockNode[]>> slabs_;
+  std::uint64_t free_bytes_ = 0;
+};
+
+// The whole pages inside a block: [first, last).
+inline std::size_t first_page(const BlockNode* block) {
+  return (block->offset + kPageBytes - 1) / kPageBytes;
+}
+
+inline std::size_t last_page(const BlockNode* block) {
+  return block->end() / kPageBytes;
+}
+
+inline std::size_t whole_pages(const BlockNode* block) {
+  const std::size_t first = first_page(block), last = last_page(block);
+  return last > first ? last - first : 0;
+}
+
+}  // namespace taper

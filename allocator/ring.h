@@ -1,0 +1,83 @@
+// The latest events of one stream's memory, always recorded, and the table of who asked.
+#pragma once
+#include <chrono>
+
+#include "taper/allocator/trace.h"
+
+namespace taper {
+
+// The number of the thread's call site (op, line, scope); 0 where no public call runs, or when
+// 65,535 sites are known. A few nanoseconds for a site that was seen before; thread-safe.
+std::uint32_t current_site();
+TraceSite site_of(std::uint32_t site);
+std::uint32_t site_count();  // sites are numbered below it
+
+// The processor's clock: cheap, and the same for all threads.
+inline std::uint64_t ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t t;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(t));
+  return t;
+#else
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+double nanoseconds_per_tick();  // measured since the program began
+
+// Keeps the last `capacity` events, or all of them. One writer at a time.
+class TraceRing {
+ public:
+  // A power of two is used; 0 records nothing. Its memory is touched here, not by the first events.
+  TraceRing(std::size_t capacity, bool keep_all);
+  ~TraceRing();
+  TraceRing(const TraceRing&) = delete;
+  TraceRing& operator=(const TraceRing&) = delete;
+
+  bool on() const { return capacity_ != 0; }
+
+  void record(TraceAction action,
+              std::uint64_t offset,
+              std::uint64_t bytes,
+              std::uint32_t site,
+              std::uint64_t entry,
+              StreamId stream,
+              PoolId pool) {
+    if (next_ == capacity_ && !make_room()) return;
+    TraceEvent& e = events_[next_++];
+    e.time = ticks();
+    e.bytes = bytes;
+    e.block = static_cast<std::uint32_t>(offset / kBlockBytes);
+    e.site = site;
+    e.entry = static_cast<std::uint32_t>(entry);
+    e.stream = static_cast<std::uint16_t>(stream);
+    e.action = action;
+    e.pool = static_cast<std::uint8_t>(pool < 255 ? pool : 255);
+  }
+
+  // Appends its events to `out`, oldest first.
+  void copy_to(std::vector<TraceEvent>& out) const;
+
+ private:
+  bool make_room();  // false: nothing is recorded
+
+  TraceEvent* events_ = nullptr;
+  std::size_t capacity_ = 0, next_ = 0;
+  bool wrapped_ = false, keep_all_;
+};
+
+// A block that is out, for a trace that begins in the middle.
+struct LiveBlock {
+  std::uint64_t offset, requested;
+  std::uint32_t site, entry;
+  StreamId stream;
+  PoolId pool;
+};
+
+// Makes a trace that can be replayed of the events of several rings and the blocks that are out
+// now.
+Trace trace_of_rings(std::vector<TraceEvent> events, const std::vector<LiveBlock>& live);
+
+}  // namespace taper
