@@ -12,6 +12,8 @@ namespace {
 // An address that no host mapping has: a stray access faults, and pickles hold it exactly.
 char* const kBase = reinterpret_cast<char*>(std::uintptr_t{1} << 46);
 
+constexpr std::size_t kChunk = std::size_t{1} << 15;  // pages
+
 enum PageState : std::uint8_t { kUnused, kCreated, kMapped };
 
 }  // namespace
@@ -26,6 +28,13 @@ bool SimDevice::refuse() {
 std::uint64_t& SimDevice::clock(StreamId stream) {
   if (stream >= clocks_.size()) clocks_.resize(stream + 1);
   return clocks_[stream];
+}
+
+PhysicalPage& SimDevice::at(std::size_t page) {
+  if (page / kChunk >= at_.size()) at_.resize(page / kChunk + 1);
+  std::vector<PhysicalPage>& chunk = at_[page / kChunk];
+  if (chunk.empty()) chunk.resize(kChunk);
+  return chunk[page % kChunk];
 }
 
 std::size_t SimDevice::reserve(std::size_t most, std::size_t) {
@@ -65,11 +74,10 @@ void SimDevice::destroy(ArrayRef<PhysicalPage> pages) {
 bool SimDevice::map(std::size_t first, ArrayRef<PhysicalPage> pages) {
   if (refuse()) return false;
   TAPER_ASSERT((first + pages.size()) * kPageBytes <= reserved_);
-  if (at_.size() < first + pages.size()) at_.resize(first + pages.size());
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    TAPER_ASSERT(pages[i] < state_.size() && state_[pages[i]] == kCreated && at_[first + i] == 0);
+    TAPER_ASSERT(pages[i] < state_.size() && state_[pages[i]] == kCreated && at(first + i) == 0);
     state_[pages[i]] = kMapped;
-    at_[first + i] = pages[i];
+    at(first + i) = pages[i];
   }
   mapped_ += pages.size();
   return true;
@@ -77,9 +85,9 @@ bool SimDevice::map(std::size_t first, ArrayRef<PhysicalPage> pages) {
 
 void SimDevice::unmap(std::size_t first, ArrayRef<PhysicalPage> pages) {
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    TAPER_ASSERT(first + i < at_.size() && at_[first + i] == pages[i]);
+    TAPER_ASSERT(at(first + i) == pages[i]);
     state_[pages[i]] = kCreated;
-    at_[first + i] = 0;
+    at(first + i) = 0;
   }
   mapped_ -= pages.size();
 }

@@ -53,12 +53,14 @@ class SimDevice final : public MemoryDevice {
   // Counts a call; true when it is the one to refuse.
   bool refuse();
   std::uint64_t& clock(StreamId stream);
+  PhysicalPage& at(std::size_t page);
 
   Settings settings_;
   mutable std::mutex mutex_;
   std::uint64_t calls_ = 0, host_ = 0, random_;
-  std::vector<std::uint64_t> clocks_;   // of the streams: when each will be idle
-  std::vector<PhysicalPage> at_;        // page of the address space -> physical page, 0: none
+  std::vector<std::uint64_t> clocks_;  // of the streams: when each will be idle
+  // Page of the address space -> physical page, 0: none. In chunks: a policy may leave wide gaps.
+  std::vector<std::vector<PhysicalPage>> at_;
   std::vector<std::uint8_t> state_{1};  // of physical pages, from 1: free, created, mapped
   std::vector<PhysicalPage> spare_;     // numbers to use again
   std::uint64_t created_ = 0, mapped_ = 0;
