@@ -1,0 +1,150 @@
+// What PyTorch's allocator counts, in all, by stream and by pool, and the map of its memory.
+#include <algorithm>
+#include <array>
+
+#include "taper/allocator/torch_allocator.h"
+
+namespace taper {
+namespace {
+
+std::array<AllocatorStats*, 3> figures_of(AllocatorStats& all, const TorchShelf& shelf) {
+  return {&all, shelf.of_stream, &shelf.pool->stats};
+}
+
+void change(std::uint64_t& figure, std::size_t by, bool more) {
+  figure = more ? figure + by : figure - by;
+}
+
+void forget_peaks(AllocatorStats& s) {
+  s.allocated_peak = s.allocated;
+  s.requested_peak = s.requested;
+  s.reserved_peak = s.reserved;
+  s.pending_peak = s.pending;
+}
+
+std::uint64_t largest_of(const TorchShelf& shelf) {
+  return shelf.free.empty() ? 0 : (*shelf.free.rbegin())->bytes;
+}
+
+BlockInfo info_of(const TorchBlock& block) {
+  BlockInfo info;
+  info.offset = block.offset;
+  info.bytes = block.bytes;
+  info.requested = block.live ? block.requested : 0;
+  info.state = block.live     ? BlockState::kLive
+               : block.idle() ? BlockState::kFree
+                              : BlockState::kPending;
+  return info;
+}
+
+}  // namespace
+
+void TorchAllocator::count_reserved(const TorchShelf& shelf, std::size_t bytes, bool more) {
+  for (AllocatorStats* s : figures_of(all_, shelf)) {
+    change(s->reserved, bytes, more);
+    s->reserved_peak = std::max(s->reserved_peak, s->reserved);
+  }
+}
+
+// releasable + inactive_split is all that is idle.
+void TorchAllocator::count_idle(const TorchBlock& block, bool more) {
+  const std::size_t part = block.shelf->pool->gives_back() ? releasable_part(block) : 0;
+  for (AllocatorStats* s : figures_of(all_, *block.shelf)) {
+    change(s->releasable, part, more);
+    change(s->inactive_split, block.bytes - part, more);
+  }
+}
+
+void TorchAllocator::count_live(const TorchBlock& block, bool more) {
+  for (AllocatorStats* s : figures_of(all_, *block.shelf)) {
+    change(s->allocated, block.bytes, more);
+    change(s->requested, block.requested, more);
+    change(s->blocks, 1, more);
+    ++(more ? s->allocations : s->frees);
+    s->allocated_peak = std::max(s->allocated_peak, s->allocated);
+    s->requested_peak = std::max(s->requested_peak, s->requested);
+  }
+}
+
+void TorchAllocator::count_pending(const TorchBlock& block, bool more) {
+  for (AllocatorStats* s : figures_of(all_, *block.shelf)) {
+    change(s->pending, block.bytes, more);
+    s->pending_peak = std::max(s->pending_peak, s->pending);
+  }
+}
+
+// Of an idle block, what could go back by itself: a whole segment, or whole granules.
+std::size_t TorchAllocator::releasable_part(const TorchBlock& block) const {
+  if (!expandable_) return block.prev == nullptr && block.next == nullptr ? block.bytes : 0;
+  const std::size_t granule = block.shelf->granule(), at = block.offset - block.segment->offset;
+  const std::size_t from = (at + granule - 1) / granule, to = (at + block.bytes) / granule;
+  return from < to ? (to - from) * granule : 0;
+}
+
+AllocatorStats TorchAllocator::stats() const {
+  const std::lock_guard lock(mutex_);
+  AllocatorStats s = all_;
+  for (const auto& [id, pool] : pools_) {
+    for (const auto& [key, shelf] : pool.shelves)
+      s.largest_free = std::max(s.largest_free, largest_of(shelf));
+  }
+  return s;
+}
+
+AllocatorStats TorchAllocator::stream_stats(StreamId stream) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = by_stream_.find(stream);
+  if (it == by_stream_.end()) return {};
+  AllocatorStats s = it->second;
+  for (const auto& [id, pool] : pools_) {
+    for (const auto& [key, shelf] : pool.shelves) {
+      if (shelf.stream == stream) s.largest_free = std::max(s.largest_free, largest_of(shelf));
+    }
+  }
+  return s;
+}
+
+AllocatorStats TorchAllocator::pool_stats(PoolId id) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = pools_.find(id);
+  if (it == pools_.end()) return {};
+  AllocatorStats s = it->second.stats;
+  for (const auto& [key, shelf] : it->second.shelves)
+    s.largest_free = std::max(s.largest_free, largest_of(shelf));
+  return s;
+}
+
+void TorchAllocator::reset_peaks() {
+  const std::lock_guard lock(mutex_);
+  forget_peaks(all_);
+  for (auto& [stream, s] : by_stream_) forget_peaks(s);
+  for (auto& [id, pool] : pools_) forget_peaks(pool.stats);
+}
+
+// Unmapped space parts what is mapped of an expandable segment into several.
+std::vector<SegmentInfo> TorchAllocator::memory_map() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<SegmentInfo> map;
+  for (const auto& [offset, segment] : segments_) {
+    bool begins = true;
+    for (const TorchBlock* block = segment.first; block != nullptr; block = block->next) {
+      if (!block->mapped) {
+        begins = true;
+        continue;
+      }
+      if (begins) {
+        map.emplace_back();
+        map.back().offset = block->offset;
+        map.back().stream = block->shelf->stream;
+        map.back().pool = block->shelf->pool->id;
+        map.back().small = block->shelf->small;
+        begins = false;
+      }
+      map.back().bytes += block->bytes;
+      map.back().blocks.push_back(info_of(*block));
+    }
+  }
+  return map;
+}
+
+}  // namespace taper
