@@ -215,7 +215,7 @@ Trace rmm_random_workload() {
     if (out.empty() || wants) {
       out.push_back({t.alloc(bytes, "random"), bytes});
       total += bytes;
-      ++made;
+      if (++made % 1000 == 0) t.step();
       continue;
     }
     const std::size_t which = chance.between(0, out.size() - 1);
