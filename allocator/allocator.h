@@ -12,7 +12,8 @@ class MemoryDevice;
 struct AllocatorOptions;
 struct Trace;
 
-// Bytes, unless said otherwise; O(1) to read. Peaks are exact for one stream; those of several
+// Bytes, unless said otherwise; O(1) to read. reserved = allocated + pending + releasable +
+// inactive_split. Peaks are exact for one stream; those of several
 // streams together may be off by a hundredth of what is reserved, since each counts by itself.
 struct AllocatorStats {
   std::uint64_t allocated = 0;  // in blocks that are out
@@ -21,7 +22,7 @@ struct AllocatorStats {
   std::uint64_t requested_peak = 0;
   std::uint64_t reserved = 0;  // taken from the device
   std::uint64_t reserved_peak = 0;
-  std::uint64_t pending = 0;  // freed, but its next user must wait for other streams
+  std::uint64_t pending = 0;  // free blocks whose next user must wait for other streams
   std::uint64_t pending_peak = 0;
   std::uint64_t releasable = 0;      // cached in whole pages that the device could have back
   std::uint64_t inactive_split = 0;  // cached beside live blocks of the same page or segment

@@ -24,6 +24,21 @@ BlockNode* node_of(const Block& block) {
   return reinterpret_cast<BlockNode*>(block.handle);
 }
 
+BlockInfo info_of(const BlockNode& b) {
+  BlockInfo info;
+  info.offset = b.offset;
+  info.bytes = b.bytes();
+  if (!b.live) {
+    info.state = b.waits == nullptr ? BlockState::kFree : BlockState::kPending;
+    return info;
+  }
+  info.state = BlockState::kLive;
+  info.requested = b.facts.requested;
+  info.site = b.facts.site;
+  info.entry = b.facts.entry;
+  return info;
+}
+
 void raise(std::atomic<std::uint64_t>& peak, std::uint64_t to) {
   std::uint64_t was = peak.load(std::memory_order_relaxed);
   while (was < to && !peak.compare_exchange_weak(was, to, std::memory_order_relaxed)) {
@@ -202,7 +217,7 @@ template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
     s.pending_peak += c.pending.peak();
     s.inactive_split += c.pinned.get();
     s.inactive_split_peak += c.pinned.peak();
-    s.releasable += c.free_pages.get() * kPageBytes;
+    s.releasable += (c.free_pages.get() - c.pending_pages.get()) * kPageBytes;
     s.blocks += c.blocks.get();
     s.allocations += c.allocations.get();
     s.frees += c.frees.get();
@@ -215,6 +230,7 @@ template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
 
 AllocatorStats ArenaAllocator::stats() const {
   AllocatorStats s = sum([](const Heap&) { return true; });
+  s.releasable += (reserved_.get() * kPageBytes) - s.reserved;  // idle pages are in no heap
   s.reserved = reserved_.get() * kPageBytes;
   s.reserved_peak = reserved_.peak() * kPageBytes;
   if (quantum_.load(std::memory_order_relaxed) != 0) {
@@ -261,37 +277,31 @@ void ArenaAllocator::unlock_all() const {
 }
 
 std::vector<SegmentInfo> ArenaAllocator::memory_map() const {
-  std::vector<SegmentInfo> out;
   lock_all();
+  std::vector<SegmentInfo> out = segments();
+  unlock_all();
+  return out;
+}
+
+// With all locks held.
+std::vector<SegmentInfo> ArenaAllocator::segments() const {
+  std::vector<SegmentInfo> out;
   std::size_t begin = 0;  // of what is mapped, between two holes
   for (const auto& [hole, count] : holes_) {
-    std::uint16_t before = 0;
     for (std::size_t p = begin; p < hole; ++p) {
-      if (pages_[p].heap == before) continue;
-      before = pages_[p].heap;
-      const Heap& heap = *heaps_[before].load();
+      if (p > begin && pages_[p].heap == pages_[p - 1].heap) continue;
+      const Heap& heap = *heaps_[pages_[p].heap].load();
       SegmentInfo& segment = out.emplace_back();
       segment.offset = p * kPageBytes;
       segment.stream = heap.stream;
       segment.pool = heap.pool;
       for (const BlockNode* b = pages_[p].head; b != nullptr; b = b->next) {
-        BlockInfo& info = segment.blocks.emplace_back();
-        info.offset = b->offset;
-        info.bytes = b->bytes();
-        segment.bytes += info.bytes;
-        if (!b->live) {
-          info.state = b->waits == nullptr ? BlockState::kFree : BlockState::kPending;
-          continue;
-        }
-        info.state = BlockState::kLive;
-        info.requested = b->facts.requested;
-        info.site = b->facts.site;
-        info.entry = b->facts.entry;
+        segment.blocks.push_back(info_of(*b));
+        segment.bytes += b->bytes();
       }
     }
     begin = hole + count;
   }
-  unlock_all();
   return out;
 }
 
@@ -300,15 +310,9 @@ Trace ArenaAllocator::recent_events() const {
   lock_all();
   for (std::uint32_t id = 1; id <= heap_count_.load(); ++id)
     heaps_[id].load()->ring.copy_to(events);
+  const std::vector<SegmentInfo> map = segments();
   unlock_all();
-  std::vector<LiveBlock> live;
-  for (const SegmentInfo& segment : memory_map()) {
-    for (const BlockInfo& b : segment.blocks) {
-      if (b.state == BlockState::kLive)
-        live.push_back({b.offset, b.requested, b.site, b.entry, segment.stream, segment.pool});
-    }
-  }
-  Trace trace = trace_of_rings(std::move(events), live);
+  Trace trace = trace_of_rings(std::move(events), map);
   trace.device = device_->name();
   return trace;
 }

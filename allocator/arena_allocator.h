@@ -83,10 +83,12 @@ class ArenaAllocator final : public Allocator {
   bool map(Heap& heap, const Place& place);
   std::size_t harvest(Heap& heap, std::size_t want);
   void harvest_all();
+  void release_idle();
   void unmap(PageRange range);
   void add_hole(PageRange range);
   void take_hole(PageRange range);
 
+  std::vector<SegmentInfo> segments() const;
   void publish(Heap& heap);  // with heap.lock held
   template <class F> AllocatorStats sum(F wanted) const;
 

@@ -23,8 +23,12 @@ BlockNode* ArenaAllocator::take_slowly(Heap& heap, std::uint32_t units, std::siz
   enum Effort { kWithinSlack, kMovingAll, kAgain, kGiveUp };
   const std::lock_guard arena(arena_);
   const std::uint64_t wanted = std::uint64_t{units} * kBlockBytes;
+  if (device_->wants_memory_back()) release_idle();
   for (int effort = kWithinSlack; effort != kGiveUp;) {
-    if (effort == kMovingAll) harvest_all();
+    if (effort == kMovingAll) {
+      retries_.add(1);
+      harvest_all();
+    }
     heap.lock.lock();
     BlockNode* block = take(heap, units, bytes);
     const Place place = block == nullptr ? find_place(heap, wanted) : Place{};
@@ -118,11 +122,12 @@ std::size_t ArenaAllocator::free_growth(std::uint64_t bytes) const {
   const auto most = static_cast<double>(std::max(peak, allocated + bytes)) / kPageBytes;
   const auto limit = static_cast<double>(limit_);
   const double full = std::min(1.0, most / limit);
+  const double reserved = static_cast<double>(reserved_.get());
   double pages = std::max(most * (1 + options_.slack), most + kLeastSlack);
   pages += kAheadOfLoss * static_cast<double>(lost) / kPageBytes;
   pages = std::max(pages, most + (limit - most) * full * full * full);
   if (options_.garbage_threshold > 0) pages = std::min(pages, options_.garbage_threshold * limit);
-  const auto reserved = static_cast<double>(reserved_.get());
+  pages = std::min(pages, reserved + static_cast<double>(device_->available()) / kPageBytes);
   return pages > reserved ? static_cast<std::size_t>(pages - reserved) : 0;
 }
 
@@ -144,7 +149,11 @@ bool ArenaAllocator::provide(std::size_t count) {
 
 void ArenaAllocator::empty_cache() {
   const std::lock_guard arena(arena_);
-  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) harvest(*heaps_[id].load(), window_);
+  release_idle();
+}
+
+void ArenaAllocator::release_idle() {
+  harvest_all();
   if (idle_.empty()) return;
   device_calls_.add(1);
   device_->destroy(idle_);
@@ -153,7 +162,6 @@ void ArenaAllocator::empty_cache() {
 }
 
 void ArenaAllocator::harvest_all() {
-  retries_.add(1);
   for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) harvest(*heaps_[id].load(), window_);
 }
 
@@ -178,8 +186,7 @@ std::size_t ArenaAllocator::harvest(Heap& heap, std::size_t want) {
       if (range.count == 0) break;
       want -= range.count;
       ranges.push_back(range);
-      heap.settle(block, *device_);
-      heap.cut_pages(block, range.first, range.count);
+      heap.cut_pages(block, range.first, range.count, *device_);
       heap.ring.record(TraceAction::kUnmap, range.first * kPageBytes, range.count * kPageBytes, 0,
                        0, heap.stream, heap.pool);
     }

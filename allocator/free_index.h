@@ -30,7 +30,6 @@ struct BlockWaits {
   };
 
   std::vector<Wait> list;
-  std::uint64_t bytes = 0;  // that were freed with it
 };
 
 // What an allocator knows of one block. Neighbours in memory are linked as far as their pages

@@ -20,7 +20,6 @@ void merge_waits(BlockWaits& to, const BlockWaits& from) {
     if (same == to.list.end()) to.list.push_back(w);
     else same->mark = std::max(same->mark, w.mark);
   }
-  to.bytes += from.bytes;
 }
 
 }  // namespace
@@ -48,7 +47,7 @@ BlockNode* Heap::take(std::uint32_t units, std::uint64_t requested, MemoryDevice
   if (block == nullptr) return nullptr;
   BlockNode* rest = block->units > units ? new_node() : nullptr;  // may throw: before any change
   remove(block);
-  if (block->waits != nullptr) settle(block, device);
+  settle(block, device);
   if (rest != nullptr) {
     rest->offset = block->offset + std::uint64_t{units} * kBlockBytes;
     rest->units = block->units - units;
@@ -84,8 +83,6 @@ void Heap::put(BlockNode* block, MemoryDevice& device) {
   block->live = false;
   if (block->waits != nullptr) {
     for (BlockWaits::Wait& w : block->waits->list) w.mark = device.mark(w.stream);
-    block->waits->bytes = block->bytes();
-    count.pending.set(count.pending.get() + block->bytes());
   }
   absorb(block);
   count_pinned();
@@ -105,7 +102,6 @@ void Heap::settle(BlockNode* block, MemoryDevice& device) {
   if (block->waits == nullptr) return;
   for (const BlockWaits::Wait& w : block->waits->list) device.wait(stream, w.stream, w.mark);
   count.stream_waits.add(block->waits->list.size());
-  count.pending.set(count.pending.get() - block->waits->bytes);
   delete block->waits;
   block->waits = nullptr;
 }
@@ -126,11 +122,11 @@ void Heap::add_pages(std::size_t first, std::size_t n) {
   count_pinned();
 }
 
-void Heap::cut_pages(BlockNode* block, std::size_t first, std::size_t n) {
+void Heap::cut_pages(BlockNode* block, std::size_t first, std::size_t n, MemoryDevice& device) {
   const std::uint64_t begin = first * kPageBytes, end = (first + n) * kPageBytes;
-  TAPER_ASSERT(!block->live && block->waits == nullptr && block->offset <= begin &&
-               end <= block->end());
+  TAPER_ASSERT(!block->live && block->offset <= begin && end <= block->end());
   remove(block);
+  settle(block, device);
   BlockNode* left = block->prev;
   BlockNode* right = block->next;
   if (end < block->end()) {
@@ -191,13 +187,21 @@ void Heap::recycle(BlockNode* node) {
 void Heap::insert(BlockNode* block) {
   free.insert(block);
   free_bytes_ += block->bytes();
-  if (const std::size_t pages = whole_pages(block)) count.free_pages.add(pages);
+  const std::size_t pages = whole_pages(block);
+  if (pages != 0) count.free_pages.add(pages);
+  if (block->waits == nullptr) return;
+  count.pending.set(count.pending.get() + block->bytes());
+  count.pending_pages.add(pages);
 }
 
 void Heap::remove(BlockNode* block) {
   free.remove(block);
   free_bytes_ -= block->bytes();
-  if (const std::size_t pages = whole_pages(block)) count.free_pages.subtract(pages);
+  const std::size_t pages = whole_pages(block);
+  if (pages != 0) count.free_pages.subtract(pages);
+  if (block->waits == nullptr) return;
+  count.pending.set(count.pending.get() - block->bytes());
+  count.pending_pages.subtract(pages);
 }
 
 void Heap::absorb(BlockNode* block) {
@@ -233,9 +237,10 @@ void Heap::end_of_run(BlockNode* block) {
   if (block->next == nullptr) pages_[block->end() / kPageBytes - 1].tail = block;
 }
 
-// A run ends on a page's border, so all free bytes outside whole pages lie beside live blocks.
+// Runs end on pages' borders, so free bytes outside whole pages lie beside live blocks.
 void Heap::count_pinned() {
-  count.pinned.set(free_bytes_ - count.free_pages.get() * kPageBytes);
+  const std::uint64_t whole = count.free_pages.get() - count.pending_pages.get();
+  count.pinned.set(free_bytes_ - count.pending.get() - whole * kPageBytes);
 }
 
 }  // namespace taper

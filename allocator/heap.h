@@ -57,7 +57,8 @@ struct ArenaPage {
 struct HeapCounters {
   Gauge allocated, requested, pending, pinned;  // bytes, as in AllocatorStats
   Gauge reserved;
-  Counter free_pages;  // whole pages in free blocks
+  Counter free_pages;     // whole pages in free blocks
+  Counter pending_pages;  // of those, in blocks that others' work may still use
   Counter blocks, allocations, frees, stream_waits;
 };
 
@@ -83,10 +84,9 @@ class Heap {
 
   // Pages [first, first + count) have become this heap's, free.
   void add_pages(std::size_t first, std::size_t count);
-  // Takes pages, which lie inside the free `block`, away from it.
-  void cut_pages(BlockNode* block, std::size_t first, std::size_t count);
-  // The stream waits for all that used the block: then its own order is enough to know.
-  void settle(BlockNode* block, MemoryDevice& device);
+  // Takes pages, which lie inside the free `block`, away from it. What was given to the stream
+  // before may still use them.
+  void cut_pages(BlockNode* block, std::size_t first, std::size_t count, MemoryDevice& device);
 
   std::uint64_t largest_free() const;
 
@@ -110,6 +110,8 @@ class Heap {
   void join(BlockNode* low, BlockNode* high);  // both free, neighbours, neither in the index
   void end_of_run(BlockNode* block);           // if it is the last one, its page learns it
   void count_pinned();
+  // The stream waits for all that used the block: then its own order is enough to know.
+  void settle(BlockNode* block, MemoryDevice& device);
 
   ArenaPage* pages_;
   BlockNode* spare_ = nullptr;  // chained by next

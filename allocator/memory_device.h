@@ -47,7 +47,10 @@ class MemoryDevice {
 
   virtual std::size_t capacity() const = 0;   // bytes of memory that the device has for us
   virtual std::size_t available() const = 0;  // bytes that it could still give; a guess on a host
-  virtual std::string name() const = 0;       // "cuda:0", for messages
+  // Others need memory: free pages should go back rather than stay cached.
+  virtual bool wants_memory_back() const { return false; }
+
+  virtual std::string name() const = 0;  // "cuda:0", for messages
 };
 
 }  // namespace taper

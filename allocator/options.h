@@ -19,7 +19,7 @@ struct AllocatorOptions {
 
   // Taper's own.
   double slack = 0.001;  // slack:0.001, reserved may exceed the allocated peak so far by this share
-                        // before free pages are moved
+                         // before free pages are moved
   bool huge_pages = true;  // huge_pages:on|off, on the host
 
   // torch's, by its names.

@@ -79,6 +79,14 @@ class SiteTable {
 // All zeros at first, so it takes no room in the file and no time to start.
 constinit SiteTable site_table;
 
+// A block that is out, for a trace that begins in the middle.
+struct LiveBlock {
+  std::uint64_t offset, requested;
+  std::uint32_t site, entry;
+  StreamId stream;
+  PoolId pool;
+};
+
 struct ClockStart {
   std::uint64_t tick = ticks();
   std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
@@ -212,7 +220,7 @@ class RingReader {
 // What was out before the first event: what is freed without having been allocated, and what is out
 // now without that.
 std::vector<LiveBlock> before_events(const std::vector<TraceEvent>& events,
-                                     const std::vector<LiveBlock>& live) {
+                                     const std::vector<SegmentInfo>& map) {
   std::vector<LiveBlock> out;
   std::unordered_map<std::uint32_t, bool> seen;  // offset: its first event was an allocation
   for (const TraceEvent& e : events) {
@@ -223,8 +231,12 @@ std::vector<LiveBlock> before_events(const std::vector<TraceEvent>& events,
           {std::uint64_t{e.block} * kBlockBytes, e.bytes, e.site, e.entry, e.stream, e.pool});
     }
   }
-  for (const LiveBlock& b : live) {
-    if (!seen.contains(static_cast<std::uint32_t>(b.offset / kBlockBytes))) out.push_back(b);
+  for (const SegmentInfo& segment : map) {
+    for (const BlockInfo& b : segment.blocks) {
+      if (b.state == BlockState::kLive &&
+          !seen.contains(static_cast<std::uint32_t>(b.offset / kBlockBytes)))
+        out.push_back({b.offset, b.requested, b.site, b.entry, segment.stream, segment.pool});
+    }
   }
   std::sort(out.begin(), out.end(),
             [](const LiveBlock& a, const LiveBlock& b) { return a.offset < b.offset; });
@@ -233,13 +245,13 @@ std::vector<LiveBlock> before_events(const std::vector<TraceEvent>& events,
 
 }  // namespace
 
-Trace trace_of_rings(std::vector<TraceEvent> events, const std::vector<LiveBlock>& live) {
+Trace trace_of_rings(std::vector<TraceEvent> events, const std::vector<SegmentInfo>& map) {
   std::stable_sort(events.begin(), events.end(),
                    [](const TraceEvent& a, const TraceEvent& b) { return a.time < b.time; });
   Trace trace;
   trace.source = "recorded";
   RingReader reader(trace);
-  for (const LiveBlock& b : before_events(events, live)) reader.begin_with(b);
+  for (const LiveBlock& b : before_events(events, map)) reader.begin_with(b);
   const double scale = nanoseconds_per_tick();
   const std::uint64_t start = events.empty() ? 0 : events.front().time;
   for (TraceEvent& e : events) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 
+#include "taper/allocator/allocator.h"
 #include "taper/allocator/trace.h"
 
 namespace taper {
@@ -68,16 +69,8 @@ class TraceRing {
   bool wrapped_ = false, keep_all_;
 };
 
-// A block that is out, for a trace that begins in the middle.
-struct LiveBlock {
-  std::uint64_t offset, requested;
-  std::uint32_t site, entry;
-  StreamId stream;
-  PoolId pool;
-};
-
-// Makes a trace that can be replayed of the events of several rings and the blocks that are out
-// now.
-Trace trace_of_rings(std::vector<TraceEvent> events, const std::vector<LiveBlock>& live);
+// Makes a trace that can be replayed of the events of several rings; it begins with the blocks that
+// were out before them. `map` is how memory stands after the last event.
+Trace trace_of_rings(std::vector<TraceEvent> events, const std::vector<SegmentInfo>& map);
 
 }  // namespace taper

@@ -9,6 +9,7 @@
 
 #include "taper/allocator/memory_device.h"
 #include "taper/allocator/options.h"
+#include "taper/allocator/ring.h"
 #include "taper/allocator/torch_policy.h"
 
 namespace taper {
@@ -26,7 +27,8 @@ struct TorchShelf;
 struct TorchBlock {
   std::size_t offset = 0, bytes = 0;
   std::size_t requested = 0;
-  TorchBlock* prev = nullptr;  // neighbours in the segment
+  std::uint32_t site = 0, entry = 0;  // of a live block, as in BlockInfo
+  TorchBlock* prev = nullptr;         // neighbours in the segment
   TorchBlock* next = nullptr;
   TorchSegment* segment = nullptr;
   TorchShelf* shelf = nullptr;
@@ -95,12 +97,17 @@ class TorchAllocator final : public Allocator {
   void begin_pool(PoolId pool, StreamId stream) override;
   void end_pool(StreamId stream) override;
   void release_pool(PoolId pool) override;
+  void note_step() override;
   AllocatorStats stats() const override;
   AllocatorStats stream_stats(StreamId stream) const override;
   AllocatorStats pool_stats(PoolId pool) const override;
   void reset_peaks() override;
   std::vector<SegmentInfo> memory_map() const override;
   Trace recent_events() const override;
+
+  void lock_all() const override { mutex_.lock(); }
+
+  void unlock_all() const override { mutex_.unlock(); }
 
   const AllocatorOptions& options() const override { return options_; }
 
@@ -143,7 +150,8 @@ class TorchAllocator final : public Allocator {
   bool map_pages(TorchSegment& segment, std::size_t from, std::size_t bytes);
   void unmap_pages(TorchSegment& segment, std::size_t from, std::size_t bytes, StreamId stream);
 
-  // torch_stats.cpp.
+  // torch_stats.cpp. All expect the lock.
+  std::vector<SegmentInfo> segments() const;
   void count_reserved(const TorchShelf& shelf, std::size_t bytes, bool more);
   void count_idle(const TorchBlock& block, bool more);
   void count_live(const TorchBlock& block, bool more);
@@ -165,6 +173,7 @@ class TorchAllocator final : public Allocator {
   std::map<StreamId, AllocatorStats> by_stream_;
   AllocatorStats all_;
   PoolId next_pool_ = 1;
+  TraceRing ring_;
 };
 
 }  // namespace taper

@@ -1,4 +1,5 @@
 // PyTorch's native segments: each is one request of the device and goes back as a whole.
+#include "taper/allocator/poison.h"
 #include "taper/allocator/torch_allocator.h"
 
 namespace taper {
@@ -57,6 +58,8 @@ bool TorchAllocator::map_pages(TorchSegment& segment, std::size_t from, std::siz
     return false;
   }
   all_.pages_mapped += count;
+  ring_.record(TraceAction::kMap, from, bytes, 0, 0, 0, 0);
+  if (kPoisons) device_->poison(device_->base() + from, bytes);
   return true;
 }
 
@@ -70,6 +73,7 @@ void TorchAllocator::unmap_pages(TorchSegment& segment,
   const ArrayRef<PhysicalPage> pages(segment.pages.data() + first, count);
   device_->synchronize(stream, device_->mark(stream));
   device_->unmap(from / kPageBytes, pages);
+  ring_.record(TraceAction::kUnmap, from, bytes, 0, 0, stream, 0);
   device_->destroy(pages);
   all_.device_calls += 2;
   all_.pages_unmapped += count;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "taper/allocator/out_of_memory.h"
+#include "taper/allocator/poison.h"
 #include "taper/allocator/torch_allocator.h"
 #include "taper/allocator/trace.h"
 
@@ -51,7 +52,8 @@ TorchAllocator::TorchAllocator(const AllocatorOptions& options,
     : options_(options),
       device_(std::move(device)),
       expandable_(options.policy == AllocatorPolicy::kTorchExpandable),
-      limit_(options.limit) {
+      limit_(options.limit),
+      ring_(options.trace_events, !options.trace_file.empty()) {
   // PyTorch reserves 9/8 of the device for each segment; here all share one reservation.
   window_ = up(device_->capacity() / 8 * 9, kTorchLargeSegment);
   const std::size_t space = device_->reserve(16 * window_, 4 * kTorchLargeSegment);
@@ -81,11 +83,17 @@ Block TorchAllocator::allocate(std::size_t bytes, StreamId stream) {
     if (TorchBlock* block = take(rounded, stream)) {
       block->live = true;
       block->requested = bytes;
+      block->site = current_site();
+      block->entry = static_cast<std::uint32_t>(call_site.entry_index);
       count_live(*block, true);
-      return {device_->base() + block->offset, block->bytes,
-              reinterpret_cast<std::uint64_t>(block)};
+      ring_.record(TraceAction::kAlloc, block->offset, bytes, block->site, block->entry, stream,
+                   block->shelf->pool->id);
+      char* data = device_->base() + block->offset;
+      if (kPoisons) device_->unpoison(data, bytes);
+      return {data, block->bytes, reinterpret_cast<std::uint64_t>(block)};
     }
     ++all_.ooms;
+    ring_.record(TraceAction::kOom, 0, bytes, current_site(), call_site.entry_index, stream, 0);
   }
   fail_out_of_memory(*this, bytes, rounded);
 }
@@ -203,10 +211,13 @@ void TorchAllocator::take_off(TorchBlock* block) {
 
 void TorchAllocator::free(const Block& given, std::size_t, StreamId) noexcept {
   if (given.handle == 0) return;
+  if (kPoisons) device_->poison(given.data, given.bytes);
   const std::lock_guard lock(mutex_);
   TorchBlock* block = block_of(given);
   TAPER_ASSERT(block->live);
   block->live = false;
+  ring_.record(TraceAction::kFree, block->offset, block->requested, block->site, block->entry,
+               block->shelf->stream, block->shelf->pool->id);
   count_live(*block, false);
   if (block->used_on.empty()) {
     shelve(block);
@@ -226,6 +237,7 @@ void TorchAllocator::record_stream(const Block& given, StreamId stream) {
     if (used == stream) return;
   }
   block->used_on.push_back(stream);
+  ring_.record(TraceAction::kRecordStream, block->offset, 0, 0, 0, stream, block->shelf->pool->id);
 }
 
 void TorchAllocator::mark_uses(TorchBlock* block) {
@@ -349,8 +361,20 @@ void TorchAllocator::release_pool(PoolId id) {
   }
 }
 
+void TorchAllocator::note_step() {
+  const std::lock_guard lock(mutex_);
+  ring_.record(TraceAction::kStep, 0, 0, 0, 0, 0, 0);
+}
+
 Trace TorchAllocator::recent_events() const {
-  return {};
+  std::vector<TraceEvent> events;
+  lock_all();
+  ring_.copy_to(events);
+  const std::vector<SegmentInfo> map = segments();
+  unlock_all();
+  Trace trace = trace_of_rings(std::move(events), map);
+  trace.device = device_->name();
+  return trace;
 }
 
 }  // namespace taper

@@ -30,7 +30,11 @@ BlockInfo info_of(const TorchBlock& block) {
   BlockInfo info;
   info.offset = block.offset;
   info.bytes = block.bytes;
-  info.requested = block.live ? block.requested : 0;
+  if (block.live) {
+    info.requested = block.requested;
+    info.site = block.site;
+    info.entry = block.entry;
+  }
   info.state = block.live     ? BlockState::kLive
                : block.idle() ? BlockState::kFree
                               : BlockState::kPending;
@@ -124,6 +128,10 @@ void TorchAllocator::reset_peaks() {
 // Unmapped space parts what is mapped of an expandable segment into several.
 std::vector<SegmentInfo> TorchAllocator::memory_map() const {
   const std::lock_guard lock(mutex_);
+  return segments();
+}
+
+std::vector<SegmentInfo> TorchAllocator::segments() const {
   std::vector<SegmentInfo> map;
   for (const auto& [offset, segment] : segments_) {
     bool begins = true;
