@@ -79,6 +79,8 @@ std::string first_fault(const Trace& trace) {
   }
   if (out.size() != trace.allocations)
     return str("there are ", out.size(), " allocations, not ", trace.allocations);
+  if (!trace.offsets.empty() && trace.offsets.size() != out.size())
+    return str("there are ", trace.offsets.size(), " offsets for ", out.size(), " allocations");
   return "";
 }
 

@@ -63,6 +63,9 @@ struct Trace {
   std::vector<TraceSite> sites{1};        // [0] is "not known"
   std::vector<std::uint64_t> streams{0};  // what each stream is called where it comes from
   std::uint32_t allocations = 0;          // how many kAlloc there are
+  // Where each block lay in the run that was recorded, from the device's base, in bytes; by block
+  // number. Empty if that is not known. A replay does not look at it.
+  std::vector<std::uint64_t> offsets;
 
   friend bool operator==(const Trace&, const Trace&) = default;
 };
