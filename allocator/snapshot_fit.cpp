@@ -173,7 +173,8 @@ class Undo {
   std::map<std::uint64_t, std::uint64_t> live_;
 };
 
-void undo_all(const Trace& trace, FittedTrace& f) {
+// `maps` is false where blocks have other addresses than maps.
+void undo_all(const Trace& trace, bool maps, FittedTrace& f) {
   f.fits.assign(trace.events.size(), Fit::kKeep);
   std::vector<Fit> of_block(trace.allocations, Fit::kKeep);
   Undo undo(f.segments);
@@ -183,7 +184,7 @@ void undo_all(const Trace& trace, FittedTrace& f) {
     Fit& fit = f.fits[i];
     if (e.action == TraceAction::kMap || e.action == TraceAction::kUnmap) {
       const std::uint64_t begin = e.block * std::uint64_t{kBlockBytes}, end = begin + e.bytes;
-      const bool sane = e.bytes != 0 && end > begin;
+      const bool sane = maps && end > begin;
       const bool fits =
           sane && (e.action == TraceAction::kMap ? undo.undo_map(begin, end)
                                                  : undo.undo_unmap(begin, end, stream));
@@ -225,7 +226,7 @@ FittedTrace fit_for_viewer(const DeviceSnapshot& d) {
     SegmentInfo s = one_segment(d.trace, f);
     if (s.bytes != 0) f.segments.push_back(std::move(s));
   }
-  undo_all(d.trace, f);
+  undo_all(d.trace, known, f);
   return f;
 }
 
