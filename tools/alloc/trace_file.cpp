@@ -1,0 +1,75 @@
+// Finds out which format a file has, and reads it.
+#include "taper/tools/alloc/trace_file.h"
+
+#include <cstdlib>
+
+#include "taper/allocator/snapshot_binary.h"
+#include "taper/tools/alloc/trace_input.h"
+
+namespace taper::tools {
+namespace {
+
+constexpr std::size_t kLooksAt = 128;  // bytes
+
+bool starts_with(std::string_view text, std::string_view with) {
+  return text.substr(0, with.size()) == with;
+}
+
+std::vector<Trace> read_known(TraceInput& input) {
+  const std::string_view start = input.peek(kLooksAt);
+  if (starts_with(start, binary::kMagic)) return read_binary(input);
+  if (starts_with(start, "\x80")) return read_pickle(input);
+  if (starts_with(start, "Thread,Time,Action,Pointer,Size,Stream")) return read_rmm(input);
+  if (starts_with(start, "id,lower,upper,size")) return read_lifetimes(input);
+  if (starts_with(start, "0 ") || starts_with(start, "1 ")) return read_stalloc(input);
+  const std::size_t first = start.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && start[first] == '{') return read_json(input);
+  input.refuse_at(0, str("expected a trace of Taper, PyTorch, RMM, STAlloc, MiniMalloc or idealloc,"
+                         " got ",
+                         start.empty() ? "an empty file" : shown(start.substr(0, 20))));
+}
+
+std::vector<Trace> read_all(TraceInput& input) {
+  std::vector<Trace> traces = read_known(input);
+  for (Trace& t : traces) {
+    const std::string fault = first_fault(t);
+    if (!fault.empty()) input.refuse(fault);
+    if (t.source.empty()) t.source = input.name();
+  }
+  return traces;
+}
+
+}  // namespace
+
+TraceFileError::TraceFileError(std::string file,
+                               const char* unit,
+                               std::uint64_t at,
+                               const std::string& problem)
+    : Error(str(file, ": ", unit, " ", at, ": ", problem), "", SourceLoc(), ""),
+      file_(std::move(file)),
+      unit_(unit),
+      at_(at) {}
+
+std::vector<Trace> read_trace_file(const std::string& path) {
+  TraceInput input(path);
+  return read_all(input);
+}
+
+std::vector<Trace> read_trace(const void* data, std::size_t bytes, const std::string& name) {
+  TraceInput input(data, bytes, name);
+  return read_all(input);
+}
+
+int fuzz_trace_file(const std::uint8_t* data, std::size_t bytes) {
+  try {
+    for (const Trace& t : read_trace(data, bytes, "fuzz")) {
+      if (!first_fault(t).empty()) std::abort();
+    }
+  } catch (const TraceFileError&) {
+  } catch (...) {
+    std::abort();
+  }
+  return 0;
+}
+
+}  // namespace taper::tools
