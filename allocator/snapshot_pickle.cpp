@@ -1,6 +1,7 @@
 // Writes a snapshot as PyTorch's viewers read it.
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "taper/allocator/snapshot.h"
 #include "taper/allocator/snapshot_file.h"
@@ -57,6 +58,14 @@ class PickleWriter {
     memoize();
   }
 
+  // The same for a literal, which is known by its address.
+  void word(const char* literal) {
+    const auto it = words_.find(literal);
+    if (it != words_.end()) return recall(it->second);
+    text(literal);
+    words_[literal] = texts_.at(literal);
+  }
+
   // What lies on top of the stack; returns the number to recall it by.
   std::uint32_t memoize() {
     file_.byte(0x94);
@@ -82,6 +91,7 @@ class PickleWriter {
 
   SnapshotFile& file_;
   std::map<std::string, std::uint32_t> texts_;
+  std::unordered_map<const char*, std::uint32_t> words_;
   std::uint32_t memos_ = 0;
 };
 
@@ -136,12 +146,12 @@ class DeviceWriter {
 
  private:
   void text(const char* key, const char* value) {
-    out_.text(key);
-    out_.text(value);
+    out_.word(key);
+    out_.word(value);
   }
 
   void number(const char* key, std::uint64_t value) {
-    out_.text(key);
+    out_.word(key);
     out_.number(value);
   }
 
@@ -161,12 +171,12 @@ class DeviceWriter {
     number("requested_size", requested);
     number("stream", s.stream);
     text("segment_type", s.small ? "small" : "large");
-    out_.text("segment_pool_id");
+    out_.word("segment_pool_id");
     out_.pair_of_numbers(0, s.pool);
-    out_.text("is_expandable");
+    out_.word("is_expandable");
     out_.boolean(true);
     frames(0);
-    out_.text("blocks");
+    out_.word("blocks");
     List list(out_);
     for (const BlockInfo& b : s.blocks) {
       list.next_item();
@@ -225,7 +235,7 @@ class DeviceWriter {
 
   // The op and the module's scope come first, as a frame of their own.
   void frames(std::uint32_t site) {
-    out_.text("frames");
+    out_.word("frames");
     const auto [it, fresh] = frame_memos_.try_emplace(site, 0);
     if (!fresh) return out_.recall(it->second);
     List list(out_);
@@ -239,9 +249,9 @@ class DeviceWriter {
   void frame(List& list, const std::string& name, const std::string& file, std::uint32_t line) {
     list.next_item();
     out_.begin_dict();
-    out_.text("name");
+    out_.word("name");
     out_.text(name);
-    out_.text("filename");
+    out_.word("filename");
     out_.text(file);
     number("line", line);
     out_.end_dict();

@@ -40,7 +40,8 @@ class TraceFileError : public Error {
 // before, and is allocated first. Times of lifetimes are kept as they are, as nanoseconds.
 //
 // Throws TraceFileError, or taper::Error where the file cannot be read. Nothing in a file is
-// executed. Besides the traces that are returned, memory stays below 2 times the file and 300 MiB.
+// executed. Besides the traces that are returned it takes at most 100 bytes for each block, and
+// for all else 2 times the file and 300 MiB.
 std::vector<Trace> read_trace_file(const std::string& path);
 
 // The same of bytes in memory; `name` is what errors call them.
