@@ -9,13 +9,15 @@ namespace taper {
 
 class Allocator;
 
-// A tensor whose block keeps cached memory of its pages (or segment) from being given back.
+// The live blocks of one call site: what they hold, and the cached memory of their pages that
+// cannot be given back while they live.
 struct Pinner {
-  std::uint64_t bytes = 0;   // its own
-  std::uint64_t pinned = 0;  // cached bytes that it keeps
-  std::uint64_t count = 1;   // blocks of the same site together
-  std::string op;
-  SourceLoc loc;
+  std::uint64_t bytes = 0;
+  std::uint64_t pinned = 0;
+  std::uint64_t count = 0;
+  std::string op, scope;
+  std::string file, function;
+  std::uint32_t line = 0;  // 0: not known
 };
 
 // Bytes. capacity = live + pending + releasable + pinned + others + unused.
@@ -30,7 +32,7 @@ struct MemoryReport {
   std::uint64_t unused = 0;      // never reserved
   std::uint64_t largest_free = 0;
   double fragmentation = 0;            // 1 - largest_free / all that is free, 0 to 1
-  std::vector<Pinner> pinners;         // the five that pin most
+  std::vector<Pinner> pinners;         // the five sites that pin most
   std::vector<Pinner> holders;         // the five sites that hold most
   std::vector<std::string> would_fit;  // "an offline plan of these events needs 1.2 GiB"
 

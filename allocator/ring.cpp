@@ -188,6 +188,7 @@ class RingReader {
  private:
   void alloc(TraceEvent e) {
     number_[e.block] = trace_.allocations;
+    trace_.offsets.push_back(std::uint64_t{e.block} * kBlockBytes);
     e.block = trace_.allocations++;
     add(e);
   }
