@@ -87,6 +87,10 @@ std::vector<std::string> what_would_fit(const Allocator& allocator, const Memory
     out.push_back(str("limit:", size_text(options.limit), " is set; the device has ",
                       size_text(allocator.device().capacity())));
   }
+  if (report.asked > report.capacity) {
+    out.push_back("the request alone is more than the capacity");
+    return out;
+  }
   Trace trace = allocator.recent_events();
   if (trace.events.empty() || trace.events.size() > kMostReplayed) return out;
   TraceEvent last;

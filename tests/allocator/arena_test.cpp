@@ -1,4 +1,5 @@
 // The host's arena: sizes, reuse, statistics, limits, threads, and what sanitizers see of it.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -35,13 +36,6 @@ TEST(Arena, BlocksAreRoundedAndAligned) {
   }
 }
 
-TEST(Arena, LargeBlocksStartOnAHugePage) {
-  const std::size_t bytes = std::size_t{5} << 20;
-  const Block block = arena().allocate(bytes, 0);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data) % (std::size_t{2} << 20), 0u);
-  arena().free(block, bytes, 0);
-}
-
 TEST(Arena, NothingTakesNoMemory) {
   const AllocatorStats before = arena().stats();
   const Block block = arena().allocate(0, 0);
@@ -51,21 +45,20 @@ TEST(Arena, NothingTakesNoMemory) {
   EXPECT_EQ(arena().stats().allocated, before.allocated);
 }
 
-TEST(Arena, TheLatestFreedOfASizeIsUsedAgain) {
-  const Block first = arena().allocate(7'000, 0), second = arena().allocate(7'100, 0);
-  ASSERT_EQ(first.bytes, second.bytes);
-  EXPECT_NE(first.data, second.data);
-  arena().free(first, 7'000, 0);
-  arena().free(second, 7'100, 0);
-  const Block other = arena().allocate(8'000, 0);  // another size, other memory
-  EXPECT_NE(other.data, first.data);
-  EXPECT_NE(other.data, second.data);
-  const Block again = arena().allocate(7'168, 0), next = arena().allocate(6'700, 0);
-  EXPECT_EQ(again.data, second.data);
-  EXPECT_EQ(next.data, first.data);
-  arena().free(other, 8'000, 0);
-  arena().free(again, 7'168, 0);
-  arena().free(next, 6'700, 0);
+TEST(Arena, OfEqualFreeBlocksTheLowestIsUsedFirst) {
+  // Live blocks between them keep the free ones apart.
+  std::vector<Block> blocks;
+  for (int i = 0; i < 9; ++i) blocks.push_back(arena().allocate(7'168, 0));
+  for (int i = 1; i < 9; ++i) ASSERT_NE(blocks[0].data, blocks[static_cast<std::size_t>(i)].data);
+  for (const std::size_t i : {5u, 1u, 3u, 7u}) arena().free(blocks[i], 7'168, 0);
+  std::vector<char*> freed;
+  for (const std::size_t i : {1u, 3u, 5u, 7u}) freed.push_back(static_cast<char*>(blocks[i].data));
+  std::sort(freed.begin(), freed.end());
+  std::vector<Block> again;
+  for (int i = 0; i < 4; ++i) again.push_back(arena().allocate(7'000, 0));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(again[i].data, freed[i]);
+  for (const std::size_t i : {0u, 2u, 4u, 6u, 8u}) arena().free(blocks[i], 7'168, 0);
+  for (const Block& b : again) arena().free(b, 7'000, 0);
 }
 
 TEST(Arena, StatisticsCountWhatIsOut) {
