@@ -1,6 +1,8 @@
 // Makes the allocator that options name, and derives figures from what it counts.
 #include "taper/allocator/allocator.h"
 
+#include <mutex>
+
 #include "taper/allocator/arena_allocator.h"
 #include "taper/allocator/malloc_allocator.h"
 #include "taper/allocator/options.h"
@@ -8,6 +10,13 @@
 
 namespace taper {
 namespace {
+
+std::mutex registry_mutex;
+
+std::vector<const Allocator*>& registry() {
+  static auto* all = new std::vector<const Allocator*>;
+  return *all;
+}
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -32,6 +41,16 @@ std::unique_ptr<Allocator> make_allocator(const AllocatorOptions& options,
     case AllocatorPolicy::kTaper: break;
   }
   return std::make_unique<ArenaAllocator>(options, std::move(device));
+}
+
+void register_allocator(Allocator& allocator) {
+  const std::lock_guard lock(registry_mutex);
+  registry().push_back(&allocator);
+}
+
+std::vector<const Allocator*> all_allocators() {
+  const std::lock_guard lock(registry_mutex);
+  return registry();
 }
 
 }  // namespace taper

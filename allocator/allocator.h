@@ -9,6 +9,7 @@
 namespace taper {
 
 class MemoryDevice;
+class PageMapWriter;
 struct AllocatorOptions;
 struct Trace;
 
@@ -104,6 +105,9 @@ class Allocator {
 
   // All that is reserved, in address order. Takes every lock; a millisecond for 10,000 blocks.
   virtual std::vector<SegmentInfo> memory_map() const = 0;
+  // The same to a writer, without locks and without allocating: for a debugger, while the process
+  // stands.
+  virtual void write_map(PageMapWriter& out) const = 0;
   // The latest events, oldest first, as a trace that can be replayed: it begins with the blocks
   // that were out before them.
   virtual Trace recent_events() const = 0;
@@ -119,6 +123,11 @@ class Allocator {
 // The policy that the options name, over a device.
 std::unique_ptr<Allocator> make_allocator(const AllocatorOptions& options,
                                           std::unique_ptr<MemoryDevice> device);
+
+// The process's allocators, for snapshots: the host's first, then the others as they were made.
+// Those that are entered live as long as the process.
+void register_allocator(Allocator& allocator);
+std::vector<const Allocator*> all_allocators();
 
 // The allocator of the host's memory; lives as long as the process. TAPER_ALLOC sets its options.
 Allocator& cpu_allocator();

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "taper/allocator/out_of_memory.h"
+#include "taper/allocator/page_map.h"
 #include "taper/allocator/poison.h"
 #include "taper/core/base/error.h"
 
@@ -78,8 +79,10 @@ Block ArenaAllocator::allocate(std::size_t bytes, StreamId stream) {
     const auto units = static_cast<std::uint32_t>(rounded / kBlockBytes);
     Heap& heap = heap_of(stream);
     heap.lock.lock();
-    block = take(heap, units, bytes);
+    const Block planned = heap.plan == nullptr ? Block{} : take_planned(heap, bytes, rounded);
+    if (planned.data == nullptr) block = take(heap, units, bytes);
     heap.lock.unlock();
+    if (planned.data != nullptr) return planned;
     if (block == nullptr) block = take_slowly(heap, units, bytes);
   }
   if (block == nullptr) fail_out_of_memory(*this, bytes, rounded);
@@ -88,9 +91,10 @@ Block ArenaAllocator::allocate(std::size_t bytes, StreamId stream) {
   return {data, rounded, reinterpret_cast<std::uint64_t>(block)};
 }
 
-void ArenaAllocator::free(const Block& block, std::size_t, StreamId) noexcept {
+void ArenaAllocator::free(const Block& block, std::size_t requested, StreamId) noexcept {
   if (block.data == nullptr) return;
   if (kPoisons) device_->poison(block.data, block.bytes);
+  if (is_planned(block)) return free_planned(block, requested);
   BlockNode* node = node_of(block);
   Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
   const std::lock_guard lock(heap.lock);
@@ -100,6 +104,7 @@ void ArenaAllocator::free(const Block& block, std::size_t, StreamId) noexcept {
 
 void ArenaAllocator::record_stream(const Block& block, StreamId stream) {
   if (block.data == nullptr) return;
+  if (is_planned(block)) return record_stream_planned(block, stream);
   BlockNode* node = node_of(block);
   Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
   const std::lock_guard lock(heap.lock);
@@ -138,6 +143,7 @@ Heap& ArenaAllocator::make_heap(StreamId stream, PoolId pool) {
               device_->name());
   auto* heap = new Heap(static_cast<std::uint16_t>(id), stream, pool, pages_, options_.trace_events,
                         !options_.trace_file.empty());
+  if (options_.plan) heap->plan = std::make_unique<StepPlan>();
   heaps_[id].store(heap, std::memory_order_release);
   heap_count_.store(id, std::memory_order_release);
   if (id == 2) {  // from now on the totals are kept apart
@@ -193,12 +199,6 @@ void ArenaAllocator::release_pool(PoolId pool) {
   TAPER_CHECK(pool != 0 && pool < pools_.size() && !pools_[pool].released,
               "there is no memory pool ", pool, " on ", device_->name(), " to release");
   pools_[pool].released = true;
-}
-
-void ArenaAllocator::note_step() {
-  Heap& heap = heap_of(0);
-  const std::lock_guard lock(heap.lock);
-  heap.ring.record(TraceAction::kStep, 0, 0, 0, 0, 0, 0);
 }
 
 template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
@@ -283,26 +283,42 @@ std::vector<SegmentInfo> ArenaAllocator::memory_map() const {
   return out;
 }
 
-// With all locks held.
-std::vector<SegmentInfo> ArenaAllocator::segments() const {
-  std::vector<SegmentInfo> out;
+template <class F> void ArenaAllocator::each_run(F f) const {
   std::size_t begin = 0;  // of what is mapped, between two holes
   for (const auto& [hole, count] : holes_) {
     for (std::size_t p = begin; p < hole; ++p) {
-      if (p > begin && pages_[p].heap == pages_[p - 1].heap) continue;
-      const Heap& heap = *heaps_[pages_[p].heap].load();
-      SegmentInfo& segment = out.emplace_back();
-      segment.offset = p * kPageBytes;
-      segment.stream = heap.stream;
-      segment.pool = heap.pool;
-      for (const BlockNode* b = pages_[p].head; b != nullptr; b = b->next) {
-        segment.blocks.push_back(info_of(*b));
-        segment.bytes += b->bytes();
-      }
+      if (p == begin || pages_[p].heap != pages_[p - 1].heap)
+        f(*heaps_[pages_[p].heap].load(std::memory_order_relaxed), pages_[p].head);
     }
     begin = hole + count;
   }
+}
+
+std::vector<SegmentInfo> ArenaAllocator::segments() const {
+  std::vector<SegmentInfo> out;
+  each_run([&](const Heap& heap, const BlockNode* first) {
+    SegmentInfo& segment = out.emplace_back();
+    segment.offset = first->offset;
+    segment.stream = heap.stream;
+    segment.pool = heap.pool;
+    for (const BlockNode* b = first; b != nullptr; b = b->next) {
+      segment.blocks.push_back(info_of(*b));
+      segment.bytes += b->bytes();
+    }
+  });
   return out;
+}
+
+void ArenaAllocator::write_map(PageMapWriter& out) const {
+  each_run([&](const Heap& heap, const BlockNode* first) {
+    std::uint64_t bytes = 0;
+    for (const BlockNode* b = first; b != nullptr; b = b->next) bytes += b->bytes();
+    out.segment(first->offset, bytes, heap.stream, heap.pool);
+    for (const BlockNode* b = first; b != nullptr; b = b->next) {
+      const BlockInfo info = info_of(*b);
+      out.block(info.bytes, info.requested, info.state);
+    }
+  });
 }
 
 Trace ArenaAllocator::recent_events() const {

@@ -36,6 +36,7 @@ class ArenaAllocator final : public Allocator {
   AllocatorStats pool_stats(PoolId pool) const override;
   void reset_peaks() override;
   std::vector<SegmentInfo> memory_map() const override;
+  void write_map(PageMapWriter& out) const override;
   Trace recent_events() const override;
 
   const AllocatorOptions& options() const override { return options_; }
@@ -71,6 +72,14 @@ class ArenaAllocator final : public Allocator {
   Heap& make_heap(StreamId stream, PoolId pool);                        // with arena_ held
   Heap* find_heap(StreamId stream, PoolId pool) const;                  // null: there is none
   BlockNode* take(Heap& heap, std::uint32_t units, std::size_t bytes);  // with heap.lock held
+  // By the heap's plan; without data if the plan has no place for it. With heap.lock held.
+  Block take_planned(Heap& heap, std::size_t bytes, std::size_t rounded);
+  static bool is_planned(const Block& block) { return (block.handle & 1) != 0; }
+
+  Heap& heap_of_planned(const Block& block) const;
+  void free_planned(const Block& block, std::size_t bytes) noexcept;
+  void record_stream_planned(const Block& block, StreamId stream);
+  void replan(Heap& heap);
   BlockNode* take_slowly(Heap& heap, std::uint32_t units, std::size_t bytes);
 
   // With arena_ held, and heap.lock too.
@@ -88,8 +97,10 @@ class ArenaAllocator final : public Allocator {
   void add_hole(PageRange range);
   void take_hole(PageRange range);
 
-  std::vector<SegmentInfo> segments() const;
-  void publish(Heap& heap);  // with heap.lock held
+  // Calls f(heap, first block) for each run of a heap's pages, in address order.
+  template <class F> void each_run(F f) const;
+  std::vector<SegmentInfo> segments() const;  // with all locks held
+  void publish(Heap& heap);                   // with heap.lock held
   template <class F> AllocatorStats sum(F wanted) const;
 
   const AllocatorOptions options_;

@@ -14,6 +14,7 @@
 #include "taper/allocator/allocator.h"
 #include "taper/allocator/options.h"
 #include "taper/allocator/poison.h"
+#include "taper/allocator/snapshot.h"
 #include "taper/core/base/error.h"
 
 namespace taper {
@@ -164,12 +165,28 @@ bool CpuDevice::wants_memory_back() const {
   return available() < capacity_ / 32;
 }
 
+namespace {
+
+// What trace:FILE asks for, at exit. A failure is told: nobody is left to catch it.
+void write_trace() {
+  try {
+    write_snapshot(take_snapshot(all_allocators()), cpu_allocator().options().trace_file);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "taper: %s\n", e.what());
+  }
+}
+
+}  // namespace
+
 Allocator& cpu_allocator() {
   // Never destroyed: tensors may die after main.
   static Allocator* const allocator = [] {
-    const char* text = std::getenv("TAPER_ALLOC");
-    const AllocatorOptions options = parse_allocator_options(text == nullptr ? "" : text);
-    return make_allocator(options, std::make_unique<CpuDevice>(options.huge_pages)).release();
+    const AllocatorOptions options = environment_allocator_options();
+    Allocator* made =
+        make_allocator(options, std::make_unique<CpuDevice>(options.huge_pages)).release();
+    register_allocator(*made);
+    if (!options.trace_file.empty()) std::atexit(write_trace);
+    return made;
   }();
   // A child has only the thread that forked, and must not find the others' locks taken.
   static const int at_fork =

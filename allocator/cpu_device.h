@@ -8,7 +8,7 @@ namespace taper {
 
 // Pages have no identity here: one that is unmapped is given to the system, and one that is mapped
 // comes zeroed. The host's streams run in order and need no marks.
-class CpuDevice final : public MemoryDevice {
+class CpuDevice : public MemoryDevice {
  public:
   explicit CpuDevice(bool huge_pages);
   ~CpuDevice() override;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "taper/allocator/block.h"
+#include "taper/allocator/step_plan.h"
 
 namespace taper {
 
@@ -20,6 +21,7 @@ struct FreeLinks {
 struct LiveFacts {
   std::uint64_t requested;
   std::uint32_t site, entry;
+  StepPlan::Name name;  // to the heap's plan, if it has one
 };
 
 // Streams, besides its own, on which a block is used, and how far in their order.

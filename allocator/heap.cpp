@@ -62,7 +62,8 @@ BlockNode* Heap::take(std::uint32_t units, std::uint64_t requested, MemoryDevice
   count_pinned();
   block->live = true;
   const CallSite& here = call_site;
-  block->facts = {requested, current_site(), static_cast<std::uint32_t>(here.entry_index)};
+  block->facts = {requested, current_site(), static_cast<std::uint32_t>(here.entry_index), {}};
+  if (plan != nullptr) block->facts.name = plan->name();
   count.allocated.set(count.allocated.get() + block->bytes());
   count.requested.set(count.requested.get() + requested);
   count.blocks.add(1);
@@ -74,6 +75,7 @@ BlockNode* Heap::take(std::uint32_t units, std::uint64_t requested, MemoryDevice
 
 void Heap::put(BlockNode* block, MemoryDevice& device) {
   const LiveFacts facts = block->facts;
+  if (plan != nullptr) plan->free(facts.name);
   ring.record(TraceAction::kFree, block->offset, facts.requested, facts.site, facts.entry, stream,
               pool);
   count.allocated.set(count.allocated.get() - block->bytes());
@@ -90,12 +92,19 @@ void Heap::put(BlockNode* block, MemoryDevice& device) {
 
 void Heap::record_stream(BlockNode* block, StreamId user) {
   if (user == stream) return;
+  if (plan != nullptr) plan->record_stream(block->facts.name);
   ring.record(TraceAction::kRecordStream, block->offset, 0, 0, 0, user, pool);
   if (block->waits == nullptr) block->waits = new BlockWaits;
   for (const BlockWaits::Wait& w : block->waits->list) {
     if (w.stream == user) return;
   }
   block->waits->list.push_back({user, 0});
+}
+
+void Heap::wait_for_users(BlockNode* block, MemoryDevice& device) {
+  if (block->waits == nullptr) return;
+  for (BlockWaits::Wait& w : block->waits->list) w.mark = device.mark(w.stream);
+  settle(block, device);
 }
 
 void Heap::settle(BlockNode* block, MemoryDevice& device) {

@@ -81,6 +81,8 @@ class Heap {
   // Takes a block back.
   void put(BlockNode* block, MemoryDevice& device);
   void record_stream(BlockNode* block, StreamId user);
+  // The stream waits for what other streams, of record_stream, have been given until now.
+  void wait_for_users(BlockNode* block, MemoryDevice& device);
 
   // Pages [first, first + count) have become this heap's, free.
   void add_pages(std::size_t first, std::size_t count);
@@ -97,6 +99,8 @@ class Heap {
   FreeIndex free;
   HeapCounters count;
   TraceRing ring;
+  std::unique_ptr<StepPlan> plan;  // null unless plan:on
+  BlockNode* region = nullptr;     // the block that planned blocks lie in
   // Of each gauge above in turn, what ArenaAllocator has added to its totals.
   std::uint64_t published[3] = {};
 

@@ -86,6 +86,8 @@ class MallocAllocator final : public Allocator {
 
   std::vector<SegmentInfo> memory_map() const override { return {}; }
 
+  void write_map(PageMapWriter&) const override {}
+
   Trace recent_events() const override { return {}; }
 
   const AllocatorOptions& options() const override { return options_; }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "taper/core/base/error.h"
 
@@ -21,6 +22,7 @@ constexpr Key kKeys[] = {
     {"limit", "limit:80G", true, true, true, false},
     {"garbage_threshold", "garbage_threshold:0.8", true, true, false, false},
     {"slack", "slack:0.02", true, false, false, false},
+    {"plan", "plan:on|off", true, false, false, false},
     {"huge_pages", "huge_pages:on|off", true, true, true, false},
     {"max_split_size", "max_split_size:512M", false, true, false, false},
     {"roundup_power2_divisions", "roundup_power2_divisions:4", false, true, true, false},
@@ -87,6 +89,7 @@ void set(AllocatorOptions& o, const Key& key, std::string_view value) {
   else if (name == "limit") o.limit = parse_size(value);
   else if (name == "garbage_threshold") o.garbage_threshold = parse_share(key, value, 1);
   else if (name == "slack") o.slack = parse_share(key, value, 1000);
+  else if (name == "plan") o.plan = parse_switch(key, value);
   else if (name == "huge_pages") o.huge_pages = parse_switch(key, value);
   else if (name == "max_split_size") o.max_split_size = parse_size(value);
   else if (name == "roundup_power2_divisions") o.roundup_power2_divisions = parse_divisions(value);
@@ -139,6 +142,11 @@ AllocatorOptions parse_allocator_options(std::string_view text) {
   return options;
 }
 
+AllocatorOptions environment_allocator_options() {
+  const char* text = std::getenv("TAPER_ALLOC");
+  return parse_allocator_options(text == nullptr ? "" : text);
+}
+
 std::string to_string(const AllocatorOptions& o) {
   const AllocatorOptions standard;
   std::string text = str("policy:", to_string(o.policy));
@@ -149,6 +157,7 @@ std::string to_string(const AllocatorOptions& o) {
   if (o.garbage_threshold != standard.garbage_threshold)
     add("garbage_threshold", str(o.garbage_threshold));
   if (o.slack != standard.slack) add("slack", str(o.slack));
+  if (o.plan != standard.plan) add("plan", o.plan ? "on" : "off");
   if (o.huge_pages != standard.huge_pages) add("huge_pages", o.huge_pages ? "on" : "off");
   if (o.max_split_size != standard.max_split_size) add("max_split_size", str(o.max_split_size));
   if (o.roundup_power2_divisions != standard.roundup_power2_divisions)

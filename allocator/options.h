@@ -20,6 +20,7 @@ struct AllocatorOptions {
   // Taper's own.
   double slack = 0.001;  // slack:0.001, reserved may exceed the allocated peak so far by this share
                          // before free pages are moved
+  bool plan = false;     // plan:on|off, a step that repeats is planned offline and then followed
   bool huge_pages = true;  // huge_pages:on|off, on the host
 
   // torch's, by its names.
@@ -35,6 +36,7 @@ struct AllocatorOptions {
 
 // Throws taper::Error that names the key and lists those that there are.
 AllocatorOptions parse_allocator_options(std::string_view text);
+AllocatorOptions environment_allocator_options();  // TAPER_ALLOC's
 // What differs from the defaults, in the form that is parsed; "policy:taper" at least.
 std::string to_string(const AllocatorOptions& options);
 const char* to_string(AllocatorPolicy policy);

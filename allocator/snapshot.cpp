@@ -46,4 +46,10 @@ Snapshot take_snapshot(ArrayRef<const Allocator*> allocators) {
   return out;
 }
 
+void write_snapshot(const Snapshot& snapshot, const std::string& path) {
+  if (path.ends_with(".pickle")) write_pickle(snapshot, path);
+  else if (path.ends_with(".json")) write_json(snapshot, path);
+  else write_binary(snapshot, path);
+}
+
 }  // namespace taper

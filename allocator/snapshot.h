@@ -45,4 +45,7 @@ void write_json(const Snapshot& snapshot, const std::string& path);
 // The traces alone, without loss, in a few bytes an event; the layout is in snapshot_binary.h.
 void write_binary(const Snapshot& snapshot, const std::string& path);
 
+// By the name's end: .pickle, .json, or else binary.
+void write_snapshot(const Snapshot& snapshot, const std::string& path);
+
 }  // namespace taper

@@ -103,6 +103,7 @@ class TorchAllocator final : public Allocator {
   AllocatorStats pool_stats(PoolId pool) const override;
   void reset_peaks() override;
   std::vector<SegmentInfo> memory_map() const override;
+  void write_map(PageMapWriter& out) const override;
   Trace recent_events() const override;
 
   void lock_all() const override { mutex_.lock(); }
@@ -151,6 +152,7 @@ class TorchAllocator final : public Allocator {
   void unmap_pages(TorchSegment& segment, std::size_t from, std::size_t bytes, StreamId stream);
 
   // torch_stats.cpp. All expect the lock.
+  template <class F> void each_run(F f) const;
   std::vector<SegmentInfo> segments() const;
   void count_reserved(const TorchShelf& shelf, std::size_t bytes, bool more);
   void count_idle(const TorchBlock& block, bool more);

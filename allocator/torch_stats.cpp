@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "taper/allocator/page_map.h"
 #include "taper/allocator/torch_allocator.h"
 
 namespace taper {
@@ -125,34 +126,51 @@ void TorchAllocator::reset_peaks() {
   for (auto& [id, pool] : pools_) forget_peaks(pool.stats);
 }
 
-// Unmapped space parts what is mapped of an expandable segment into several.
+// Calls f(first block, block behind the last) for each mapped part of a segment, in address order:
+// unmapped space parts an expandable one into several.
+template <class F> void TorchAllocator::each_run(F f) const {
+  for (const auto& [offset, segment] : segments_) {
+    const TorchBlock* block = segment.first;
+    while (block != nullptr) {
+      const TorchBlock* first = block;
+      while (block != nullptr && block->mapped == first->mapped) block = block->next;
+      if (first->mapped) f(first, block);
+    }
+  }
+}
+
+std::vector<SegmentInfo> TorchAllocator::segments() const {
+  std::vector<SegmentInfo> map;
+  each_run([&](const TorchBlock* first, const TorchBlock* end) {
+    SegmentInfo& run = map.emplace_back();
+    run.offset = first->offset;
+    run.stream = first->shelf->stream;
+    run.pool = first->shelf->pool->id;
+    run.small = first->shelf->small;
+    for (const TorchBlock* block = first; block != end; block = block->next) {
+      run.bytes += block->bytes;
+      run.blocks.push_back(info_of(*block));
+    }
+  });
+  return map;
+}
+
 std::vector<SegmentInfo> TorchAllocator::memory_map() const {
   const std::lock_guard lock(mutex_);
   return segments();
 }
 
-std::vector<SegmentInfo> TorchAllocator::segments() const {
-  std::vector<SegmentInfo> map;
-  for (const auto& [offset, segment] : segments_) {
-    bool begins = true;
-    for (const TorchBlock* block = segment.first; block != nullptr; block = block->next) {
-      if (!block->mapped) {
-        begins = true;
-        continue;
-      }
-      if (begins) {
-        map.emplace_back();
-        map.back().offset = block->offset;
-        map.back().stream = block->shelf->stream;
-        map.back().pool = block->shelf->pool->id;
-        map.back().small = block->shelf->small;
-        begins = false;
-      }
-      map.back().bytes += block->bytes;
-      map.back().blocks.push_back(info_of(*block));
+void TorchAllocator::write_map(PageMapWriter& out) const {
+  each_run([&](const TorchBlock* first, const TorchBlock* end) {
+    std::uint64_t bytes = 0;
+    for (const TorchBlock* block = first; block != end; block = block->next) bytes += block->bytes;
+    out.segment(first->offset, bytes, first->shelf->stream, first->shelf->pool->id,
+                first->shelf->small);
+    for (const TorchBlock* block = first; block != end; block = block->next) {
+      const BlockInfo info = info_of(*block);
+      out.block(info.bytes, info.requested, info.state);
     }
-  }
-  return map;
+  });
 }
 
 }  // namespace taper

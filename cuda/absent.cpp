@@ -1,6 +1,7 @@
 // Stands for the whole CUDA column in a build without CUDA.
 #include "taper/core/backends.h"
 #include "taper/core/kernels.h"
+#include "taper/core/storage.h"
 
 namespace taper {
 namespace {
@@ -18,6 +19,10 @@ const Kernels& cuda_kernels() {
 Allocator& cuda_allocator(int);  // declared where core asks for it
 
 Allocator& cuda_allocator(int) {
+  fail_absent();
+}
+
+Allocator& pinned_allocator() {
   fail_absent();
 }
 

@@ -1,13 +1,16 @@
-// The allocator of a CUDA device: cudaMalloc, with a list of free blocks for each stream and size.
-#include <algorithm>
+// A CUDA device's memory for the allocator: the driver's virtual memory; and the pinned host's.
+#include <cstdlib>
 #include <deque>
-#include <map>
-#include <mutex>
-#include <unordered_map>
-#include <vector>
+#include <memory>
+
+#include <cuda.h>
 
 #include "taper/allocator/allocator.h"
+#include "taper/allocator/cpu_device.h"
+#include "taper/allocator/options.h"
+#include "taper/core/storage.h"
 #include "taper/cuda/check.h"
+#include "taper/cuda/marks.h"
 #include "taper/cuda/runtime.h"
 
 #ifdef TAPER_CUDA_EMULATED
@@ -18,144 +21,213 @@ namespace taper {
 namespace cuda {
 namespace {
 
-// Device memory is the host's in the emulated build, where AddressSanitizer can watch it. Not with
-// late streams: work that they were given before the block was freed may write there yet.
-void poison([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
-#ifdef TAPER_CUDA_EMULATED
-  if (!emulated::streams_are_late()) emulated::poison(data, bytes);
-#endif
+template <class F> F find_in_driver(const char* name) {
+  constexpr unsigned kSince = 12000;  // CUDA 12.0
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  TAPER_CUDA_CHECK(
+      cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &found));
+  TAPER_CHECK(function != nullptr, "the CUDA driver is too old: it has no ", name);
+  return reinterpret_cast<F>(function);
 }
 
-void unpoison([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
-#ifdef TAPER_CUDA_EMULATED
-  emulated::unpoison(data, bytes);
-#endif
-}
+// Looked up at run time: the library starts on machines that have no driver.
+struct Driver {
+  decltype(&cuMemAddressReserve) reserve =
+      find_in_driver<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
+  decltype(&cuMemCreate) create = find_in_driver<decltype(&cuMemCreate)>("cuMemCreate");
+  decltype(&cuMemRelease) release = find_in_driver<decltype(&cuMemRelease)>("cuMemRelease");
+  decltype(&cuMemMap) map = find_in_driver<decltype(&cuMemMap)>("cuMemMap");
+  decltype(&cuMemUnmap) unmap = find_in_driver<decltype(&cuMemUnmap)>("cuMemUnmap");
+  decltype(&cuMemSetAccess) set_access =
+      find_in_driver<decltype(&cuMemSetAccess)>("cuMemSetAccess");
+};
 
-class DevicePool final : public Allocator {
+class VmmDevice final : public MemoryDevice {
  public:
-  explicit DevicePool(int device) : device_(device) {}
+  explicit VmmDevice(int device) : device_(device), marks_(device) {
+    const DeviceGuard guard(device_);
+    TAPER_CUDA_CHECK(cudaFree(nullptr));  // the driver's calls need the device to be set up
+    driver_ = std::make_unique<Driver>();
+    size_t free = 0;
+    TAPER_CUDA_CHECK(cudaMemGetInfo(&free, &capacity_));
+  }
 
-  Block allocate(size_t bytes, StreamId stream) override {
-    if (bytes == 0) return {};
-    TAPER_CHECK(bytes <= kMostBytes, "out of memory on cuda:", device_, ": asked for ", bytes);
-    const size_t size = (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
-    const std::lock_guard lock(mutex_);
-    std::vector<void*>& free = free_[{stream, size}];
-    void* data = nullptr;
-    if (free.empty()) {
-      data = take_from_device(size);
-    } else {
-      data = free.back();
-      free.pop_back();
+  size_t reserve(size_t most, size_t least) override {
+    const DeviceGuard guard(device_);
+    for (size_t bytes = most; bytes >= least; bytes = bytes / 2 / kPageBytes * kPageBytes) {
+      CUdeviceptr at = 0;
+      if (driver_->reserve(&at, bytes, kPageBytes, 0, 0) != CUDA_SUCCESS) continue;
+      base_ = reinterpret_cast<char*>(at);
+      return bytes;
     }
-    ++stats_.allocations;
-    stats_.requested += bytes;
-    stats_.allocated += size;
-    stats_.allocated_peak = std::max(stats_.allocated_peak, stats_.allocated);
-    unpoison(data, bytes);
-    poison(static_cast<char*>(data) + bytes, size - bytes);
-    return {data, size, 0};
+    fail(str(name(), " refuses even ", size_text(least), " of address space"));
   }
 
-  void free(const Block& block, size_t requested, StreamId stream) noexcept override {
-    if (block.data == nullptr) return;
-    const std::lock_guard lock(mutex_);
-    if (const auto used = users_.find(block.data); used != users_.end()) {
-      for (const StreamId user : used->second) wait_for_user(user, stream);
-      users_.erase(used);
+  char* base() const override { return base_; }
+
+  bool create(size_t count, PhysicalPage* pages) override {
+    const DeviceGuard guard(device_);
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = here();
+    for (size_t i = 0; i < count; ++i) {
+      CUmemGenericAllocationHandle handle = 0;
+      if (driver_->create(&handle, kPageBytes, &properties, 0) != CUDA_SUCCESS) {
+        destroy({pages, i});
+        return false;
+      }
+      pages[i] = handle;
     }
-    poison(block.data, block.bytes);
-    free_[{stream, block.bytes}].push_back(block.data);
-    stats_.allocated -= block.bytes;
-    stats_.requested -= requested;
+    return true;
   }
 
-  void record_stream(const Block& block, StreamId stream) override {
-    if (block.data == nullptr) return;
-    const std::lock_guard lock(mutex_);
-    std::vector<StreamId>& users = users_[block.data];
-    if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
+  void destroy(ArrayRef<PhysicalPage> pages) override {
+    const DeviceGuard guard(device_);
+    for (const PhysicalPage page : pages) driver_->release(page);
   }
 
-  void empty_cache() override {
-    const std::lock_guard lock(mutex_);
-    give_back_free();
+  bool map(size_t first, ArrayRef<PhysicalPage> pages) override {
+    const DeviceGuard guard(device_);
+    for (size_t i = 0; i < pages.size(); ++i) {
+      if (driver_->map(address(first + i), kPageBytes, 0, pages[i], 0) == CUDA_SUCCESS) continue;
+      if (i != 0) driver_->unmap(address(first), i * kPageBytes);
+      return false;
+    }
+    CUmemAccessDesc access{};
+    access.location = here();
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    const size_t bytes = pages.size() * kPageBytes;
+    if (driver_->set_access(address(first), bytes, &access, 1) == CUDA_SUCCESS) return true;
+    driver_->unmap(address(first), bytes);
+    return false;
   }
 
-  AllocatorStats stats() const override {
-    const std::lock_guard lock(mutex_);
-    return stats_;
+  void unmap(size_t first, ArrayRef<PhysicalPage> pages) override {
+    const DeviceGuard guard(device_);
+    driver_->unmap(address(first), pages.size() * kPageBytes);
+  }
+
+  StreamMark mark(StreamId stream) override { return marks_.add(stream); }
+
+  void wait(StreamId stream, StreamId other, StreamMark mark) override {
+    marks_.wait(stream, other, mark);
+  }
+
+  bool reached(StreamId stream, StreamMark mark) override { return marks_.reached(stream, mark); }
+
+  void synchronize(StreamId stream, StreamMark mark) override { marks_.synchronize(stream, mark); }
+
+#ifdef TAPER_CUDA_EMULATED
+  // Device memory is the host's there, where AddressSanitizer can watch it. Not with late streams:
+  // work that they were given before the block was freed may write there yet.
+  void poison(const void* data, size_t bytes) override {
+    if (!emulated::streams_are_late()) emulated::poison(data, bytes);
+  }
+
+  void unpoison(const void* data, size_t bytes) override {
+    emulated::unpoison(data, bytes);
+  }
+#endif
+
+  size_t capacity() const override {
+    return capacity_;
+  }
+
+  size_t available() const override {
+    const DeviceGuard guard(device_);
+    size_t free = 0, total = 0;
+    TAPER_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return free;
+  }
+
+  std::string name() const override {
+    return str("cuda:", device_);
   }
 
  private:
-  static constexpr size_t kMostBytes = size_t{1} << 48;
-
-  void* take_from_device(size_t size) {
-    const DeviceGuard guard(device_);
-    void* data = nullptr;
-    cudaError_t status = cudaMalloc(&data, size);
-    if (status == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());
-      give_back_free();
-      status = cudaMalloc(&data, size);
-    }
-    if (status == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());
-      fail(str("out of memory on cuda:", device_, ": asked for ", size, " bytes, ",
-               stats_.allocated, " allocated, ", stats_.reserved, " reserved"));
-    }
-    TAPER_CUDA_CHECK(status);
-    ++stats_.device_calls;
-    stats_.reserved += size;
-    stats_.reserved_peak = std::max(stats_.reserved_peak, stats_.reserved);
-    return data;
+  CUmemLocation here() const {
+    CUmemLocation location{};
+    location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = device_;
+    return location;
   }
 
-  void give_back_free() {
-    const DeviceGuard guard(device_);
-    for (auto& [key, blocks] : free_) {
-      for (void* data : blocks) {
-        unpoison(data, key.second);
-        cudaFree(data);
-        ++stats_.device_calls;
-        stats_.reserved -= key.second;
-      }
-      blocks.clear();
-    }
-  }
-
-  // The memory goes to `stream` in its order, so `stream` waits for what `user` has been given.
-  void wait_for_user(StreamId user, StreamId stream) noexcept {
-    if (user == stream) return;
-    try {
-      const Device here(kCUDA, device_);
-      cuda::wait_for(here, stream_of(here, stream), here, stream_of(here, user));
-    } catch (const Error&) {
-      // The device is broken: its next call says so.
-    }
+  CUdeviceptr address(size_t page) const {
+    return reinterpret_cast<CUdeviceptr>(base_ + page * kPageBytes);
   }
 
   const int device_;
-  mutable std::mutex mutex_;
-  std::map<std::pair<StreamId, size_t>, std::vector<void*>> free_;
-  std::unordered_map<void*, std::vector<StreamId>> users_;  // besides the block's own stream
-  AllocatorStats stats_;
+  std::unique_ptr<Driver> driver_;
+  Marks marks_;
+  char* base_ = nullptr;
+  size_t capacity_ = 0;
 };
+
+// The host's pages, known to the device: copies from and to them are asynchronous.
+class PinnedDevice final : public CpuDevice {
+ public:
+  PinnedDevice() : CpuDevice(true) {}
+
+  bool map(size_t first, ArrayRef<PhysicalPage> pages) override {
+    if (!CpuDevice::map(first, pages)) return false;
+    for (size_t i = 0; i < pages.size(); ++i) {  // one by one, as they are unmapped in any groups
+      if (cudaHostRegister(page(first + i), kPageBytes, cudaHostRegisterDefault) == cudaSuccess)
+        continue;
+      static_cast<void>(cudaGetLastError());
+      while (i-- > 0) cudaHostUnregister(page(first + i));
+      CpuDevice::unmap(first, pages);
+      return false;
+    }
+    return true;
+  }
+
+  void unmap(size_t first, ArrayRef<PhysicalPage> pages) override {
+    for (size_t i = 0; i < pages.size(); ++i) cudaHostUnregister(page(first + i));
+    CpuDevice::unmap(first, pages);
+  }
+
+  std::string name() const override { return "pinned host memory"; }
+
+ private:
+  void* page(size_t number) const { return base() + number * kPageBytes; }
+};
+
+// TAPER_ALLOC, but that plain malloc serves the host alone.
+AllocatorOptions device_options() {
+  AllocatorOptions options = environment_allocator_options();
+  if (options.policy == AllocatorPolicy::kMalloc) options = AllocatorOptions();
+  return options;
+}
 
 }  // namespace
 }  // namespace cuda
 
 Allocator& cuda_allocator(int index) {
   // Never destroyed: tensors may die after main.
-  static auto* pools = [] {
-    auto* all = new std::deque<cuda::DevicePool>;
-    for (int device = 0; device < cuda::device_count(); ++device) all->emplace_back(device);
-    return all;
+  static auto* all = [] {
+    auto* made = new std::deque<std::unique_ptr<Allocator>>;
+    for (int device = 0; device < cuda::device_count(); ++device) {
+      made->push_back(
+          make_allocator(cuda::device_options(), std::make_unique<cuda::VmmDevice>(device)));
+      register_allocator(*made->back());
+    }
+    return made;
   }();
-  TAPER_CHECK(index >= 0 && static_cast<size_t>(index) < pools->size(),
-              "there is no device cuda:", index, "; this machine has ", pools->size());
-  return (*pools)[static_cast<size_t>(index)];
+  TAPER_CHECK(index >= 0 && static_cast<size_t>(index) < all->size(),
+              "there is no device cuda:", index, "; this machine has ", all->size());
+  return *(*all)[static_cast<size_t>(index)];
+}
+
+Allocator& pinned_allocator() {
+  static Allocator* const pinned = [] {
+    AllocatorOptions options = cuda::device_options();
+    options.limit = 0;  // that of the device
+    Allocator* made = make_allocator(options, std::make_unique<cuda::PinnedDevice>()).release();
+    register_allocator(*made);
+    return made;
+  }();
+  return *pinned;
 }
 
 }  // namespace taper

@@ -1,6 +1,9 @@
 // One step of SGD and Adam: all parameters of a group on one device and dtype in one kernel call.
+#include <algorithm>
+
 #include "taper/autograd/grad_mode.h"
 #include "taper/core/kernels.h"
+#include "taper/core/memory.h"
 #include "taper/optim/optimizer.h"
 
 namespace taper::optim {
@@ -53,8 +56,16 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  void wrote(ArrayRef<Work> works) const {
+  void wrote(ArrayRef<Work> works) {
     for (const Work& w : works) w.param.storage()->note_write(name_);
+    const Device device = works[0].param.device();
+    if (std::find(devices_.begin(), devices_.end(), device) == devices_.end())
+      devices_.push_back(device);
+  }
+
+  // All is written: for the allocators too a step ends here.
+  void finish() const {
+    for (const Device device : devices_) memory::end_step(device);
   }
 
  private:
@@ -62,6 +73,7 @@ class Step {
   NoGradGuard no_grad_;
   const char* name_;
   const char* kept_;
+  SmallVector<Device, 2> devices_;
 };
 
 }  // namespace
@@ -78,7 +90,7 @@ SGD::SGD(std::vector<OptimizerParamGroup> groups, SGDOptions defaults, Loc loc)
 }
 
 void SGD::step(Loc loc) {
-  const Step step("SGD", loc);
+  Step step("SGD", loc);
   std::size_t first_index = 0;
   for (const OptimizerParamGroup& group : param_groups()) {
     const auto& o = static_cast<const SGDOptions&>(group.options());
@@ -102,6 +114,7 @@ void SGD::step(Loc loc) {
     });
     first_index += group.params().size();
   }
+  step.finish();
 }
 
 Adam::Adam(std::vector<OptimizerParamGroup> groups, AdamOptions defaults, Loc loc)
@@ -124,7 +137,7 @@ Adam::Adam(std::vector<OptimizerParamGroup> groups,
 }
 
 void Adam::step(Loc loc) {
-  const Step step(decoupled_ ? "AdamW" : "Adam", loc);
+  Step step(decoupled_ ? "AdamW" : "Adam", loc);
   std::size_t first_index = 0;
   for (const OptimizerParamGroup& group : param_groups()) {
     const auto& o = static_cast<const AdamOptions&>(group.options());
@@ -150,6 +163,7 @@ void Adam::step(Loc loc) {
     });
     first_index += group.params().size();
   }
+  step.finish();
 }
 
 }  // namespace taper::optim

@@ -86,7 +86,8 @@ cudaError_t allocate(void** pointer, size_t bytes) {
   Memory& all = memory();
   std::lock_guard guard(all.lock);
   Window& window = all.windows[current_device()];
-  if (bytes > device_memory() || window.used + whole_pages(bytes) > device_memory()) {
+  const size_t left = device_memory() - vmm_used(current_device());
+  if (bytes > left || window.used + whole_pages(bytes) > left) {
     return cudaErrorMemoryAllocation;
   }
   if (!open(window)) return cudaErrorMemoryAllocation;
@@ -140,6 +141,9 @@ enum class Place { kHost, kPinned, kDevice, kNowhere };
 
 // Where a range lies; kNowhere if it leaves its device block or was freed.
 Place place_of(const void* pointer, size_t bytes, int* on = nullptr) {
+  const VmmPlace vmm = vmm_place(pointer, bytes, on);
+  if (vmm != VmmPlace::kElsewhere)
+    return vmm == VmmPlace::kMapped ? Place::kDevice : Place::kNowhere;
   Memory& all = memory();
   std::lock_guard guard(all.lock);
   const uintptr_t begin = address(pointer);
@@ -215,6 +219,11 @@ void release_memory(int device) {
   while (!window.blocks.empty()) give_back(window, window.blocks.begin());
 }
 
+size_t cuda_malloc_used(int device) {
+  std::lock_guard guard(memory().lock);
+  return memory().windows[device].used;
+}
+
 }  // namespace taper::emulated
 
 using namespace taper::emulated;
@@ -280,6 +289,19 @@ cudaError_t cudaFreeHost(void* pointer) {
   return cudaSuccess;
 }
 
+cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (pointer == nullptr || bytes == 0) return tell(cudaErrorInvalidValue);
+  std::lock_guard guard(memory().lock);
+  if (!memory().pinned.emplace(address(pointer), bytes).second) return tell(cudaErrorInvalidValue);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void* pointer) {
+  std::lock_guard guard(memory().lock);
+  return memory().pinned.erase(address(pointer)) == 1 ? cudaSuccess : tell(cudaErrorInvalidValue);
+}
+
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   int device = current_device();
@@ -299,7 +321,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   std::lock_guard guard(memory().lock);
   *total = device_memory();
-  *free = *total - memory().windows[current_device()].used;
+  *free = *total - memory().windows[current_device()].used - vmm_used(current_device());
   return cudaSuccess;
 }
 

@@ -83,6 +83,12 @@ void drain_device(int device);
 
 // Memory (memory.cpp)
 void release_memory(int device);  // all of it
+size_t cuda_malloc_used(int device);
+
+// Virtual memory (vmm.cpp)
+size_t vmm_used(int device);
+enum class VmmPlace { kElsewhere, kUnmapped, kMapped };
+VmmPlace vmm_place(const void* pointer, size_t bytes, int* device);  // device may be null
 
 // Bytes that a simulated device has, from TAPER_EMULATED_MEMORY.
 size_t device_memory();

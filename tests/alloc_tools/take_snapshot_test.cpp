@@ -26,6 +26,14 @@ class Shown final : public Allocator {
   void begin_pool(PoolId, StreamId) override {}
   void end_pool(StreamId) override {}
   void release_pool(PoolId) override {}
+
+  void note_step() override {}
+
+  void write_map(PageMapWriter&) const override {}
+
+  void lock_all() const override {}
+
+  void unlock_all() const override {}
   AllocatorStats stats() const override { return {}; }
   AllocatorStats stream_stats(StreamId) const override { return {}; }
   AllocatorStats pool_stats(PoolId) const override { return {}; }

@@ -64,6 +64,14 @@ class ToyAllocator final : public Allocator {
   void begin_pool(PoolId, StreamId) override { no(); }
   void end_pool(StreamId) override { no(); }
   void release_pool(PoolId) override { no(); }
+
+  void note_step() override {}
+
+  void write_map(PageMapWriter&) const override {}
+
+  void lock_all() const override {}
+
+  void unlock_all() const override {}
   AllocatorStats stream_stats(StreamId) const override { no(); }
   AllocatorStats pool_stats(PoolId) const override { no(); }
   void reset_peaks() override { no(); }

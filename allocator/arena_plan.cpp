@@ -1,0 +1,86 @@
+// How the arena follows a plan: planned blocks lie in one region, a block like any other.
+#include "taper/allocator/arena_allocator.h"
+#include "taper/allocator/poison.h"
+#include "taper/core/base/source_loc.h"
+
+namespace taper {
+namespace {
+
+// A planned block has no node: its handle names the heap and the offset in the region, in units.
+// The lowest bit, 0 in an address, tells them apart.
+std::uint64_t planned_handle(std::uint16_t heap, std::uint64_t number) {
+  return std::uint64_t{heap} << 48 | number << 1 | 1;
+}
+
+}  // namespace
+
+Heap& ArenaAllocator::heap_of_planned(const Block& block) const {
+  return *heaps_[block.handle >> 48].load(std::memory_order_relaxed);
+}
+
+Block ArenaAllocator::take_planned(Heap& heap, std::size_t bytes, std::size_t rounded) {
+  const std::uint64_t at = heap.plan->allocate(bytes);
+  if (at == StepPlan::kNotPlanned) return {};
+  const std::uint64_t offset = heap.region->offset + at;
+  heap.count.allocations.add(1);
+  heap.count.blocks.add(1);
+  heap.ring.record(TraceAction::kAlloc, offset, bytes, current_site(), call_site.entry_index,
+                   heap.stream, heap.pool);
+  char* data = base_ + offset;
+  if (kPoisons) device_->unpoison(data, bytes);
+  return {data, rounded, planned_handle(heap.id, heap.plan->name().number)};
+}
+
+void ArenaAllocator::free_planned(const Block& block, std::size_t bytes) noexcept {
+  Heap& heap = heap_of_planned(block);
+  const std::lock_guard lock(heap.lock);
+  heap.plan->free_planned(static_cast<std::uint32_t>(block.handle >> 1));
+  heap.count.frees.add(1);
+  heap.count.blocks.subtract(1);
+  const auto offset = static_cast<std::uint64_t>(static_cast<char*>(block.data) - base_);
+  heap.ring.record(TraceAction::kFree, offset, bytes, 0, 0, heap.stream, heap.pool);
+}
+
+void ArenaAllocator::record_stream_planned(const Block& block, StreamId stream) {
+  Heap& heap = heap_of_planned(block);
+  const std::lock_guard lock(heap.lock);
+  if (stream == heap.stream) return;
+  heap.plan->record_stream_planned();
+  heap.record_stream(heap.region, stream);
+}
+
+void ArenaAllocator::note_step() {
+  Heap& heap = heap_of(0);
+  heap.lock.lock();
+  heap.ring.record(TraceAction::kStep, 0, 0, 0, 0, 0, 0);
+  const bool due = heap.plan != nullptr && heap.plan->end_step();
+  if (heap.region != nullptr) heap.wait_for_users(heap.region, *device_);
+  heap.lock.unlock();
+  if (due) replan(heap);
+}
+
+// The heap has no plan meanwhile: the region is not one of the step's blocks. Without memory for it
+// the heap begins to learn anew.
+void ArenaAllocator::replan(Heap& heap) {
+  heap.lock.lock();
+  std::unique_ptr<StepPlan> plan = std::move(heap.plan);
+  if (heap.region != nullptr) heap.put(heap.region, *device_);
+  heap.region = nullptr;
+  heap.lock.unlock();
+  plan->make_plan();
+  const std::uint64_t bytes = plan->region_bytes();
+  BlockNode* region = nullptr;
+  if (bytes != 0) {
+    const auto units = static_cast<std::uint32_t>(bytes / kBlockBytes);
+    heap.lock.lock();
+    region = take(heap, units, bytes);
+    heap.lock.unlock();
+    if (region == nullptr) region = take_slowly(heap, units, bytes);
+    if (region == nullptr) plan = std::make_unique<StepPlan>();
+  }
+  const std::lock_guard lock(heap.lock);
+  heap.region = region;
+  heap.plan = std::move(plan);
+}
+
+}  // namespace taper

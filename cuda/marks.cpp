@@ -1,0 +1,68 @@
+// Records events for marks, and forgets those that have happened.
+#include "taper/cuda/marks.h"
+
+#include "taper/cuda/check.h"
+#include "taper/cuda/runtime.h"
+
+namespace taper::cuda {
+
+StreamMark Marks::add(StreamId stream) {
+  const std::lock_guard lock(mutex_);
+  const DeviceGuard guard(device_);
+  Order& order = orders_[stream];
+  forget_reached(order);
+  cudaEvent_t event = nullptr;
+  if (spare_.empty()) {
+    TAPER_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  } else {
+    event = spare_.back();
+    spare_.pop_back();
+  }
+  TAPER_CUDA_CHECK(cudaEventRecord(event, stream_of(Device(kCUDA, device_), stream)));
+  order.pending.push_back({++order.last, event});
+  return order.last;
+}
+
+void Marks::wait(StreamId stream, StreamId other, StreamMark mark) {
+  const std::lock_guard lock(mutex_);
+  const DeviceGuard guard(device_);
+  if (cudaEvent_t event = first_from(orders_[other], mark))
+    TAPER_CUDA_CHECK(cudaStreamWaitEvent(stream_of(Device(kCUDA, device_), stream), event, 0));
+}
+
+bool Marks::reached(StreamId stream, StreamMark mark) {
+  const std::lock_guard lock(mutex_);
+  const DeviceGuard guard(device_);
+  Order& order = orders_[stream];
+  forget_reached(order);
+  return first_from(order, mark) == nullptr;
+}
+
+void Marks::synchronize(StreamId stream, StreamMark mark) {
+  const std::lock_guard lock(mutex_);
+  const DeviceGuard guard(device_);
+  if (cudaEvent_t event = first_from(orders_[stream], mark))
+    TAPER_CUDA_CHECK(cudaEventSynchronize(event));
+}
+
+void Marks::forget_reached(Order& order) {
+  while (!order.pending.empty()) {
+    const cudaError_t status = cudaEventQuery(order.pending.front().event);
+    if (status == cudaErrorNotReady) {
+      static_cast<void>(cudaGetLastError());
+      return;
+    }
+    TAPER_CUDA_CHECK(status);
+    spare_.push_back(order.pending.front().event);
+    order.pending.pop_front();
+  }
+}
+
+cudaEvent_t Marks::first_from(Order& order, StreamMark mark) {
+  for (const Pending& p : order.pending) {
+    if (p.mark >= mark) return p.event;
+  }
+  return nullptr;
+}
+
+}  // namespace taper::cuda
