@@ -61,27 +61,6 @@ BlockNode* without(BlockNode* root, BlockNode* block) {
   return rest == nullptr ? root : meld(root, rest);
 }
 
-std::uint64_t bit(std::uint32_t i) {
-  return std::uint64_t{1} << (i & 63);
-}
-
-// The bits of a word from bit i on, or above it.
-std::uint64_t from(std::uint32_t i) {
-  return ~std::uint64_t{0} << (i & 63);
-}
-
-std::uint64_t above(std::uint32_t i) {
-  return from(i) & ~bit(i);
-}
-
-std::uint64_t below(std::uint32_t i) {
-  return bit(i) - 1;
-}
-
-std::uint32_t lowest(std::uint64_t word) {
-  return static_cast<std::uint32_t>(std::countr_zero(word));
-}
-
 std::uint32_t highest(std::uint64_t word) {
   return 63 - static_cast<std::uint32_t>(std::countl_zero(word));
 }
@@ -97,56 +76,28 @@ FreeIndex::~FreeIndex() {
   std::free(heads_);
 }
 
-void FreeIndex::insert(BlockNode* block) {
-  const std::uint32_t i = block->units;
-  if (i >= kClasses) {
+void FreeIndex::insert_beside(BlockNode* block) {
+  if (block->units >= kClasses) {
     large_.insert(block);
     return;
   }
   block->links = {nullptr, nullptr, nullptr};
-  BlockNode* head = heads_[i];
-  if (head != nullptr) {
-    heads_[i] = meld(head, block);
-    return;
-  }
-  heads_[i] = block;
-  low_[i >> 6] |= bit(i);
-  middle_[i >> 12] |= bit(i >> 6);
-  top_ |= bit(i >> 12);
+  heads_[block->units] = meld(heads_[block->units], block);
 }
 
-void FreeIndex::remove(BlockNode* block) {
-  const std::uint32_t i = block->units;
-  if (i >= kClasses) {
+void FreeIndex::remove_from_many(BlockNode* block) {
+  if (block->units >= kClasses) {
     large_.erase(block);
     return;
   }
-  heads_[i] = without(heads_[i], block);
-  if (heads_[i] != nullptr) return;
-  if ((low_[i >> 6] &= ~bit(i)) != 0) return;
-  if ((middle_[i >> 12] &= ~bit(i >> 6)) != 0) return;
-  top_ &= ~bit(i >> 12);
-}
-
-std::uint32_t FreeIndex::class_from(std::uint32_t i) const {
-  if (const std::uint64_t word = low_[i >> 6] & from(i)) return (i & ~63u) | lowest(word);
-  std::uint32_t j = i >> 6;
-  std::uint64_t word = middle_[j >> 6] & above(j);
-  if (word == 0) {
-    const std::uint32_t k = j >> 6;
-    const std::uint64_t groups = top_ & above(k);
-    if (groups == 0) return kClasses;
-    j = lowest(groups) << 6;
-    word = middle_[j >> 6];
-  }
-  j = (j & ~63u) | lowest(word);
-  return (j << 6) | lowest(low_[j]);
+  heads_[block->units] = without(heads_[block->units], block);  // not the last one
 }
 
 std::uint32_t FreeIndex::class_below(std::uint32_t units) const {
   if (units == 0) return 0;
   const std::uint32_t i = units - 1;
-  const auto up_to = [](std::uint32_t n) { return below(n) | bit(n); };
+  const auto below = [](std::uint32_t n) { return bit(n) - 1; };
+  const auto up_to = [&](std::uint32_t n) { return below(n) | bit(n); };
   if (const std::uint64_t word = low_[i >> 6] & up_to(i)) return (i & ~63u) | highest(word);
   std::uint32_t j = i >> 6;
   std::uint64_t word = middle_[j >> 6] & below(j);
@@ -160,12 +111,7 @@ std::uint32_t FreeIndex::class_below(std::uint32_t units) const {
   return (j << 6) | highest(low_[j]);
 }
 
-BlockNode* FreeIndex::best(std::uint32_t units) const {
-  if (units < kClasses) {
-    const std::uint32_t i = class_from(units);
-    if (i < kClasses) return heads_[i];
-    return large_.empty() ? nullptr : *large_.begin();
-  }
+BlockNode* FreeIndex::best_large(std::uint32_t units) const {
   BlockNode key;
   key.units = units;
   key.offset = 0;

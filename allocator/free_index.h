@@ -1,10 +1,12 @@
 // The free blocks of one stream, found by size: best fit, and among equals the lowest address.
 #pragma once
+#include <bit>
 #include <set>
 #include <vector>
 
 #include "taper/allocator/block.h"
 #include "taper/allocator/step_plan.h"
+#include "taper/core/base/hd.h"
 
 namespace taper {
 
@@ -63,11 +65,34 @@ class FreeIndex {
   FreeIndex(const FreeIndex&) = delete;
   FreeIndex& operator=(const FreeIndex&) = delete;
 
-  void insert(BlockNode* block);
-  void remove(BlockNode* block);
+  TAPER_INLINE void insert(BlockNode* block) {
+    const std::uint32_t i = block->units;
+    if (i >= kClasses || heads_[i] != nullptr) return insert_beside(block);
+    block->links = {nullptr, nullptr, nullptr};
+    heads_[i] = block;
+    low_[i >> 6] |= bit(i);
+    middle_[i >> 12] |= bit(i >> 6);
+    top_ |= bit(i >> 12);
+  }
+
+  TAPER_INLINE void remove(BlockNode* block) {
+    const std::uint32_t i = block->units;
+    if (i >= kClasses || block->links.back != nullptr || block->links.child != nullptr)
+      return remove_from_many(block);
+    heads_[i] = nullptr;
+    if ((low_[i >> 6] &= ~bit(i)) != 0) return;
+    if ((middle_[i >> 12] &= ~bit(i >> 6)) != 0) return;
+    top_ &= ~bit(i >> 12);
+  }
+
   // The smallest block of at least so many units; of several, that with the lowest address. Null:
   // there is none.
-  BlockNode* best(std::uint32_t units) const;
+  TAPER_INLINE BlockNode* best(std::uint32_t units) const {
+    if (units >= kClasses) return best_large(units);
+    const std::uint32_t i = class_from(units);
+    return i < kClasses ? heads_[i] : large_.empty() ? nullptr : *large_.begin();
+  }
+
   BlockNode* largest() const;  // null if empty
 
   // Calls f(BlockNode*) for the blocks from the largest on, until f returns false. Nothing may
@@ -97,9 +122,34 @@ class FreeIndex {
     }
   };
 
-  std::uint32_t class_from(
-      std::uint32_t units) const;  // the next class that is not empty; or kClasses
+  static std::uint64_t bit(std::uint32_t i) { return std::uint64_t{1} << (i & 63); }
+
+  static std::uint64_t above(std::uint32_t i) { return ~std::uint64_t{1} << (i & 63); }
+
+  static std::uint32_t lowest(std::uint64_t word) {
+    return static_cast<std::uint32_t>(std::countr_zero(word));
+  }
+
+  // The next class that is not empty; kClasses if there is none.
+  TAPER_INLINE std::uint32_t class_from(std::uint32_t i) const {
+    const std::uint64_t here = low_[i >> 6] >> (i & 63);
+    if (here != 0) return i + lowest(here);
+    std::uint32_t j = i >> 6;
+    std::uint64_t word = middle_[j >> 6] & above(j);
+    if (word == 0) {
+      const std::uint64_t groups = top_ & above(j >> 6);
+      if (groups == 0) return kClasses;
+      j = lowest(groups) << 6;
+      word = middle_[j >> 6];
+    }
+    j = (j & ~63u) | lowest(word);
+    return (j << 6) | lowest(low_[j]);
+  }
+
   std::uint32_t class_below(std::uint32_t units) const;  // the last one below; 0: none
+  void insert_beside(BlockNode* block);                  // among others of its size, or a large one
+  void remove_from_many(BlockNode* block);
+  BlockNode* best_large(std::uint32_t units) const;
   static void push_relatives(BlockNode* block, std::vector<BlockNode*>& out);
 
   BlockNode** heads_;  // of the classes; zero pages until touched

@@ -105,15 +105,16 @@ class Heap {
   std::uint64_t published[3] = {};
 
  private:
-  BlockNode* new_node();
-  void recycle(BlockNode* node);
-  void insert(BlockNode* block);
-  void remove(BlockNode* block);
+  TAPER_INLINE BlockNode* new_node();
+  TAPER_INLINE void recycle(BlockNode* node);
+  TAPER_INLINE void insert(BlockNode* block);
+  TAPER_INLINE void remove(BlockNode* block);
   // Joins a free block, not in the index, with its free neighbours, and enters the result.
-  void absorb(BlockNode* block);
-  void join(BlockNode* low, BlockNode* high);  // both free, neighbours, neither in the index
-  void end_of_run(BlockNode* block);           // if it is the last one, its page learns it
-  void count_pinned();
+  TAPER_INLINE void absorb(BlockNode* block);
+  TAPER_INLINE void join(BlockNode* low,
+                         BlockNode* high);         // both free, neighbours, neither in the index
+  TAPER_INLINE void end_of_run(BlockNode* block);  // if it is the last one, its page learns it
+  TAPER_INLINE void count_pinned();
   // The stream waits for all that used the block: then its own order is enough to know.
   void settle(BlockNode* block, MemoryDevice& device);
 

@@ -48,11 +48,13 @@ struct Result {
   double value;
 };
 
-// What is asked of a row: ours / peer at most `goal`, or, without a peer, ours at most `limit`.
+// What is asked of a row: ours / peer at most `goal`, or, without a peer, ours at most `limit`, or
+// at least `least`.
 struct Row {
   std::string name, unit;
   double goal = 0;    // of the ratio; 0: none
   double limit = -1;  // absolute; below 0: none
+  double least = -1;  // ours at least; below 0: none
 };
 
 }  // namespace bench

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "taper/benchmarks/alloc.h"
 #include "taper/benchmarks/build.h"
 #include "taper/benchmarks/core.h"
 #include "taper/taper.h"
@@ -16,9 +17,11 @@ using bench::Result;
 using bench::Row;
 
 // A peer's program prints "name<TAB>value" lines.
-std::vector<Result> run_peer(const std::string& program, const std::string& group) {
+std::vector<Result> run_peer(const std::string& program,
+                             const std::string& arguments,
+                             const std::string& environment = "") {
   std::vector<Result> out;
-  std::FILE* pipe = popen(("'" + program + "' " + group).c_str(), "r");
+  std::FILE* pipe = popen((environment + " '" + program + "' " + arguments).c_str(), "r");
   if (pipe == nullptr) return out;
   char line[256];
   while (std::fgets(line, sizeof line, pipe) != nullptr) {
@@ -52,6 +55,10 @@ nlohmann::ordered_json row_json(const Row& row, const Samples& ours, const Sampl
     out["limit"] = row.limit;
     out["met"] = mine <= row.limit;
   }
+  if (row.least >= 0) {
+    out["limit"] = row.least;
+    out["met"] = mine >= row.least;
+  }
   if (row.goal > 0) out["goal"] = row.goal;
   const auto theirs = peer.find(row.name);
   if (theirs == peer.end()) return out;
@@ -70,37 +77,61 @@ std::string cell(const nlohmann::ordered_json& v, const char* format) {
   return text;
 }
 
+const std::vector<Row>& rows_of(const std::string& group) {
+  if (group == "alloc") return bench::alloc_rows();
+  return group == "build" ? bench::build_rows() : bench::core_rows();
+}
+
+std::vector<Result> run_ours(const std::string& group, const char* self) {
+  if (group == "alloc") return bench::run_alloc(self);
+  return group == "build" ? bench::run_build(self) : bench::run_core();
+}
+
+// The peer as installed; in the alloc group also with a heap that glibc does not give back.
+std::vector<Result> run_theirs(const std::string& group, const std::string& peer) {
+  if (group == "build") return bench::run_build_torch();
+  std::vector<Result> out = run_peer(peer, group);
+  if (group != "alloc") return out;
+  const char* keep = "MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296";
+  for (const Result& r : run_peer(peer, group, keep))
+    out.push_back({r.name + ", heap kept", r.value});
+  return out;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app(
       "Benchmarks beside their peers, in one run.\n\nExamples:\n"
-      "  taper_bench core\n  taper_bench core --rounds 9 --json core.json\n  taper_bench build\n");
+      "  taper_bench core\n  taper_bench alloc --rounds 3\n  taper_bench core --rounds 9 --json "
+      "core.json\n  taper_bench build\n");
   std::string group = "core", json_file;
   int rounds = 5;
-  bool first_op = false;
-  app.add_option("group", group, "core: tiny tensors; build: compiling, starting, size")
-      ->check(CLI::IsMember({"core", "build"}))
+  bool first_op = false, steps = false;
+  app.add_option("group", group,
+                 "alloc: the allocator; core: tiny tensors; build: compiling, starting, size")
+      ->check(CLI::IsMember({"alloc", "core", "build"}))
       ->capture_default_str();
   app.add_flag("--first-op", first_op)->group("");  // how the build group starts itself
+  app.add_flag("--steps", steps)->group("");        // and the alloc group
   app.add_option("--json", json_file, "Also write the rows as JSON");
   app.add_option("--rounds", rounds, "Turns of ours and the peer's; medians count")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (first_op) return bench::print_first_op(), 0;
+  if (steps) return bench::print_steps(), 0;
   const std::string peer = peer_path(argv[0]);
   if (peer.empty()) std::printf("No LibTorch here (Debian: libtorch-dev): ours alone.\n");
-  const bool build = group == "build";
   Samples ours, theirs;
   for (int r = 0; r < rounds; ++r) {
     std::fprintf(stderr, "round %d/%d\n", r + 1, rounds);
-    add(ours, build ? bench::run_build(argv[0]) : bench::run_core());
-    if (!peer.empty()) add(theirs, build ? bench::run_build_torch() : run_peer(peer, group));
+    add(ours, run_ours(group, argv[0]));
+    if (!peer.empty()) add(theirs, run_theirs(group, peer));
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", "name", "ours", "LibTorch", "ratio", "goal",
               "met", "unit");
-  for (const Row& row : build ? bench::build_rows() : bench::core_rows()) {
+  for (const Row& row : rows_of(group)) {
     rows.push_back(row_json(row, ours, theirs));
     const auto& j = rows.back();
     std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", row.name.c_str(),

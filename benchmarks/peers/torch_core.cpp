@@ -1,6 +1,8 @@
-// LibTorch's side of the core group: the same names, one "name<TAB>value" line each.
+// LibTorch's side of the groups core and alloc: the same names, one "name<TAB>value" line each.
 #include <cstdio>
+#include <string>
 
+#include <sys/resource.h>
 #include <torch/torch.h>
 
 #include "taper/benchmarks/bench.h"
@@ -11,7 +13,48 @@ static void ns(const char* name, double seconds) {
   std::printf("%s\t%.3f\n", name, seconds * 1e9);
 }
 
-int main() {
+static long page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+static void print_step(const char* name, torch::nn::Sequential& model, const Tensor& x) {
+  torch::optim::Adam adam(model->parameters(), 1e-3);
+  const Tensor y = torch::randint(10, {x.size(0)}, torch::kLong);
+  const auto step = [&] {
+    adam.zero_grad();
+    torch::nn::functional::cross_entropy(model->forward(x), y).backward();
+    adam.step();
+  };
+  for (int i = 0; i < 20; ++i) step();
+  const long before = page_faults();
+  std::vector<double> took;
+  for (int i = 0; i < 60; ++i) {
+    const double start = bench::now();
+    step();
+    took.push_back(bench::now() - start);
+  }
+  std::printf("%s step\t%.1f\n%s faults per step\t%.2f\n", name, bench::median(took) * 1e6, name,
+              static_cast<double>(page_faults() - before) / 60);
+}
+
+// The alloc group: the models of benchmarks/alloc.cpp.
+static void print_steps() {
+  torch::nn::Sequential mlp(torch::nn::Linear(784, 256), torch::nn::ReLU(),
+                            torch::nn::Linear(256, 128), torch::nn::ReLU(),
+                            torch::nn::Linear(128, 10));
+  print_step("MLP", mlp, torch::rand({64, 784}));
+  torch::nn::Sequential cnn(torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 16, 3).padding(1)),
+                            torch::nn::ReLU(), torch::nn::MaxPool2d(2),
+                            torch::nn::Conv2d(torch::nn::Conv2dOptions(16, 32, 3).padding(1)),
+                            torch::nn::ReLU(), torch::nn::MaxPool2d(2), torch::nn::Flatten(),
+                            torch::nn::Linear(32 * 7 * 7, 10));
+  print_step("CNN", cnn, torch::rand({64, 1, 28, 28}));
+}
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "alloc") return print_steps(), 0;
   const Tensor g = torch::ones({1}, torch::requires_grad()), b = torch::ones({1});
   ns("mul recorded", bench::seconds_per_call([&] { bench::keep(g * b); }));
   {
