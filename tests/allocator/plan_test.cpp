@@ -89,7 +89,7 @@ TEST(Plan, EachBlockLiesOnAnotherOrOnTheGround) {
   }
 }
 
-TEST(Plan, ManyIntervalsAreValidAndPlannedAlike) {
+TEST(Plan, ManyIntervalsAreValid) {
   for (const std::uint64_t longest : {50u, 5000u}) {
     const std::vector<Interval> intervals = random_intervals(100'000, 200'000, longest, 1 << 20, 1);
     const MemoryPlan plan = plan_offsets(intervals, 512);
@@ -100,9 +100,13 @@ TEST(Plan, ManyIntervalsAreValidAndPlannedAlike) {
       top = std::max(top, plan.offsets[i] + (intervals[i].bytes + 511) / 512 * 512);
     }
     EXPECT_EQ(top, plan.bytes);
-    EXPECT_EQ(plan_offsets(intervals, 512).offsets, plan.offsets);
     EXPECT_LE(ratio(intervals, plan), 1.25);
   }
+}
+
+TEST(Plan, IsTheSameEachTime) {
+  const std::vector<Interval> intervals = random_intervals(20'000, 30'000, 500, 1 << 20, 4);
+  EXPECT_EQ(plan_offsets(intervals, 512).offsets, plan_offsets(intervals, 512).offsets);
 }
 
 TEST(Plan, OnlyTheOrderOfEventsMatters) {
