@@ -7,15 +7,24 @@
 namespace taper::tools {
 namespace {
 
+// The point at which `curve` is highest, and `then` at the highest of that.
+std::size_t peak(const ReportCurve& curve, const ReportCurve& then) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < curve.high.size(); ++i) {
+    const bool as_high = curve.high[i] == curve.high[best] && then.high[i] > then.high[best];
+    if (curve.high[i] > curve.high[best] || as_high) best = i;
+  }
+  return best;
+}
+
 // Around the peaks of each run, `reach` events to either side.
 std::vector<Window> windows_of(const std::vector<ReportRun>& runs,
                                std::size_t events,
                                std::size_t reach) {
   std::vector<Window> windows;
   for (const ReportRun& run : runs) {
-    for (const ReportCurve* curve : {&run.reserved, &run.requested}) {
-      const auto most = std::max_element(curve->high.begin(), curve->high.end());
-      const auto point = static_cast<std::size_t>(most - curve->high.begin());
+    for (const std::size_t point :
+         {peak(run.reserved, run.allocated), peak(run.requested, run.requested)}) {
       const std::size_t begin = point * run.events_per_point, end = begin + run.events_per_point;
       windows.push_back({begin > reach ? begin - reach : 0, std::min(events, end + reach)});
     }

@@ -147,7 +147,7 @@ function eventAxis(g, w, y0, y1) {
     g.fillStyle = css.dim;
     if (x < w - 26) g.fillText(count(e), x, y1 + 6);
   }
-  g.textAlign = 'right', g.fillText('event', LEFT - 8, y1 + 6);
+  g.textAlign = 'left', g.fillText('event', 4, y1 + 6);
 }
 function stepsAxis(g, w, y0, y1) {
   const shown = data.steps.filter(s => view.e0 <= s && s <= view.e1);

@@ -72,10 +72,10 @@ function drawPins(now) {
   $('pinnedAbout').textContent = `at ${size(offsetOf(p))}: ${rows.length} ${rows.length === 1 ? 'block' : 'blocks'}, ${size(total)} of ${size(n)} in use` +
     (rest > 0 ? `, and about ${size(rest)} in blocks not listed` : '') + (rows.length > 200 ? '; the 200 largest' : '');
   const numeric = [0, 1, 2, 7], wide = [4, 5, 6];
-  const out = [row('th', ['in the page', 'asked for', 'at', 'op', 'line', 'module', 'function', 'tape entry', 'events', 'stream'], numeric, [])];
+  const out = [row('th', ['in the page', 'asked for', 'begins at', 'op', 'line', 'module', 'function', 'tape entry', 'events', 'stream'], numeric, [])];
   for (const [inside, i] of rows.slice(0, 200)) {
     const [op, scope, file, line, fn] = data.sites[B.site[i]];
-    out.push(row('td', [size(inside), size(B.sizes[B.size[i]]), size(offsetOf(begins(i))), op || '–', file ? file + ':' + line : '–', scope || '–',
+    out.push(row('td', [size(inside), size(B.sizes[B.size[i]]), (begins(i) < p ? '− ' : '+ ') + size(Math.abs(begins(i) - p)), op || '–', file ? file + ':' + line : '–', scope || '–',
       fn || '–', B.entry[i] ? count(B.entry[i]) : '–', count(B.begin[i]) + ' – ' + (B.end[i] >= data.events ? 'end' : count(B.end[i])),
       String(B.stream[i])], numeric, wide));
   }
@@ -83,14 +83,16 @@ function drawPins(now) {
 }
 
 // --- figures ---
-function peak(curve) {
+// The point at which most is reserved, and of those the one at which most is out.
+function peak(r) {
+  const R = r.curves.reserved.high, A = r.curves.allocated.high;
   let best = 0;
-  curve.high.forEach((v, i) => { if (v > curve.high[best]) best = i; });
+  R.forEach((v, i) => { if (v > R[best] || (v === R[best] && A[i] > A[best])) best = i; });
   return best;
 }
 // The event at which most was out while the most was reserved.
 function peakEvent() {
-  const e0 = peak(run.curves.reserved) * run.perPoint, e1 = e0 + run.perPoint, changes = new Map();
+  const e0 = peak(run) * run.perPoint, e1 = e0 + run.perPoint, changes = new Map();
   const change = (e, n) => { if (e > e0 && e < e1) changes.set(e, (changes.get(e) || 0) + n); };
   let load = 0, best = e0, most = 0;
   for (let i = 0; i < B.count; ++i) {
@@ -111,7 +113,7 @@ function summary() {
   if (!r.finished) $('summary').append(element('span', `out of memory at event ${count(r.stopped)}`, 'bad'));
 }
 function metrics() {
-  const at = f => data.runs.map(r => { const p = peak(r.curves.reserved), v = k => r.curves[k].high[p] || 0; return f(v); });
+  const at = f => data.runs.map(r => { const p = peak(r), v = k => r.curves[k].high[p] || 0; return f(v); });
   const of = f => data.runs.map(r => f(r.result));
   const table = [
     ['peak reserved R', of(r => size(r.reservedPeak))],
@@ -255,6 +257,7 @@ function start() {
     b.addEventListener('click', () => choosePolicy(r));
     $('policies').append(b);
   }
+  if (data.sites.length < 2) $('colour').value = 'size';  // nobody said who asked
   chooseColours(), metrics();
   const asked = new URLSearchParams(location.hash.slice(1));
   choosePolicy(data.runs.find(r => r.policy === asked.get('policy')) || run);
