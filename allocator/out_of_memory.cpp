@@ -91,6 +91,7 @@ std::vector<std::string> what_would_fit(const Allocator& allocator, const Memory
     out.push_back("the request alone is more than the capacity");
     return out;
   }
+  if (options.trace_events == 0) return out;  // nothing was recorded; the twins below end here
   Trace trace = allocator.recent_events();
   if (trace.events.empty() || trace.events.size() > kMostReplayed) return out;
   TraceEvent last;

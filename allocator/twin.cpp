@@ -177,7 +177,9 @@ TwinResult run_twin(const Trace& trace, const TwinSettings& settings, TwinObserv
   return result;
 }
 
-std::size_t min_capacity(const Trace& trace, const TwinSettings& settings) {
+std::size_t min_capacity(const Trace& trace, const TwinSettings& given) {
+  TwinSettings settings = given;
+  settings.options.trace_events = 0;  // a refusal is not asked what would have fit
   const TwinResult all = run_twin(trace, settings);
   if (!all.finished) fail(str("the trace does not finish at any capacity: ", all.failure));
   // Pages: `enough` suffices, `little` does not.
