@@ -28,7 +28,8 @@ std::string add(const SegmentInfo& segment, Sums& sums) {
       ++sums.blocks;
       sums.live += b.bytes;
       sums.requested += b.requested;
-      if (b.requested == 0 || (b.requested + kBlockBytes - 1) / kBlockBytes * kBlockBytes != b.bytes)
+      if (b.requested == 0 ||
+          (b.requested + kBlockBytes - 1) / kBlockBytes * kBlockBytes != b.bytes)
         return str("block of ", b.bytes, " bytes for ", b.requested);
       continue;
     }
@@ -66,7 +67,8 @@ std::string first_wrong_in_arena(const OnSim& sim) {
     sums.mapped += segment.bytes;
   }
   const AllocatorStats s = sim.allocator->stats();
-  const std::uint64_t idle = (sim.device->created_pages() - sim.device->mapped_pages()) * kPageBytes;
+  const std::uint64_t idle =
+      (sim.device->created_pages() - sim.device->mapped_pages()) * kPageBytes;
   const struct {
     const char* what;
     std::uint64_t shown, counted;
@@ -80,15 +82,15 @@ std::string first_wrong_in_arena(const OnSim& sim) {
                  {"mapped", sim.device->mapped_pages() * kPageBytes, sums.mapped},
                  {"reserved", s.reserved, sim.device->created_pages() * kPageBytes},
                  {"frees", s.frees, s.allocations - sums.blocks},
-                 {"sum", s.reserved,
-                  s.allocated + s.pending + s.releasable + s.inactive_split}};
+                 {"sum", s.reserved, s.allocated + s.pending + s.releasable + s.inactive_split}};
   for (const auto& f : figures) {
     if (f.shown != f.counted) return str(f.what, ": shown ", f.shown, ", counted ", f.counted);
   }
   if (s.allocated > s.allocated_peak) return "allocated above its peak";
   if (s.requested > s.requested_peak) return "requested above its peak";
   if (s.reserved > s.reserved_peak) return "reserved above its peak";
-  if (s.pages_mapped - s.pages_unmapped != sim.device->mapped_pages()) return "pages are miscounted";
+  if (s.pages_mapped - s.pages_unmapped != sim.device->mapped_pages())
+    return "pages are miscounted";
   return "";
 }
 
@@ -117,9 +119,9 @@ std::string first_left_over(OnSim& sim) {
 }
 
 ArrayRef<const char*> report_names() {
-  static constexpr const char* kNames[] = {
-      "embedding_records", "splinters",        "used_elsewhere", "stuck_stream", "fsdp",
-      "oversize",          "small_then_large", "private_pool",   "host_powers"};
+  static constexpr const char* kNames[] = {"embedding_records", "splinters",    "used_elsewhere",
+                                           "stuck_stream",      "fsdp",         "oversize",
+                                           "small_then_large",  "private_pool", "host_powers"};
   return {kNames, std::size(kNames)};
 }
 

@@ -69,8 +69,7 @@ class Both {
     const auto best = set_.lower_bound(&key);
     ASSERT_EQ(index_.best(units), best == set_.end() ? nullptr : *best) << units;
     const BlockNode* largest = index_.largest();
-    ASSERT_EQ(largest == nullptr ? 0 : largest->units,
-              set_.empty() ? 0 : (*set_.rbegin())->units);
+    ASSERT_EQ(largest == nullptr ? 0 : largest->units, set_.empty() ? 0 : (*set_.rbegin())->units);
   }
 
   void compare_order() {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "taper/tests/allocator/arena_checks.h"
 #include "taper/allocator/twin.h"
+#include "taper/tests/allocator/arena_checks.h"
 #include "taper/tools/alloc/workloads.h"
 
 namespace taper::testing {

@@ -4,8 +4,8 @@
 namespace taper::testing {
 
 void Replay::alloc(const TraceEvent& event) {
-  Allocator& a = *torch_.allocator;
-  while (pools_.size() <= event.pool) pools_.push_back(a.make_pool(true));
+  Allocator& a = *sim_.allocator;
+  while (pools_.size() <= event.pool) pools_.push_back(a.make_pool(keep_addresses_));
   if (event.pool != 0) a.begin_pool(pools_[event.pool], event.stream);
   Out out{{}, event.bytes, event.stream, true};
   try {
@@ -20,8 +20,8 @@ void Replay::alloc(const TraceEvent& event) {
 }
 
 bool Replay::run(const Trace& trace) {
-  Allocator& a = *torch_.allocator;
-  SimDevice& device = *torch_.device;
+  Allocator& a = *sim_.allocator;
+  SimDevice& device = *sim_.device;
   for (; done_ < trace.events.size(); ++done_) {
     const TraceEvent& e = trace.events[done_];
     device.advance_host(e.time);
@@ -50,7 +50,7 @@ bool Replay::run(const Trace& trace) {
 
 void Replay::free_all() {
   for (Out& out : blocks_) {
-    if (out.out) torch_.allocator->free(out.block, out.bytes, out.stream);
+    if (out.out) sim_.allocator->free(out.block, out.bytes, out.stream);
     out.out = false;
   }
 }

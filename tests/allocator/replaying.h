@@ -8,7 +8,6 @@
 #include "taper/allocator/options.h"
 #include "taper/allocator/out_of_memory.h"
 #include "taper/allocator/sim_device.h"
-#include "taper/allocator/torch_policy.h"
 #include "taper/allocator/trace.h"
 
 namespace taper::testing {
@@ -16,16 +15,16 @@ namespace taper::testing {
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 inline constexpr std::size_t kGiB = std::size_t{1} << 30;
 
-// One of PyTorch's policies on a device that the test can look into.
-struct Torch {
-  explicit Torch(AllocatorOptions options, SimDevice::Settings settings = {}) {
+// A policy on a device that the test can look into.
+struct OnSim {
+  explicit OnSim(const AllocatorOptions& options, const SimDevice::Settings& settings = {}) {
     auto owned = std::make_unique<SimDevice>(settings);
     device = owned.get();
-    allocator = make_torch_allocator(options, std::move(owned));
+    allocator = make_allocator(options, std::move(owned));
   }
 
-  explicit Torch(AllocatorPolicy policy, std::size_t capacity = std::size_t{1} << 44)
-      : Torch(with(policy), at(capacity)) {}
+  explicit OnSim(AllocatorPolicy policy, std::size_t capacity = std::size_t{1} << 44)
+      : OnSim(with(policy), at(capacity)) {}
 
   static AllocatorOptions with(AllocatorPolicy policy) {
     AllocatorOptions options;
@@ -58,10 +57,13 @@ struct Torch {
   std::unique_ptr<Allocator> allocator;
 };
 
+using Torch = OnSim;
+
 // Does a trace's events. What it allocates stays out when the trace does not free it.
 class Replay {
  public:
-  explicit Replay(Torch& torch) : torch_(torch) {}
+  explicit Replay(OnSim& sim, bool keep_addresses = true)
+      : sim_(sim), keep_addresses_(keep_addresses) {}
 
   // From the first event that was not done yet; false: out of memory at that event.
   bool run(const Trace& trace);
@@ -78,7 +80,8 @@ class Replay {
 
   void alloc(const TraceEvent& event);
 
-  Torch& torch_;
+  OnSim& sim_;
+  bool keep_addresses_;
   std::vector<Out> blocks_;
   std::vector<PoolId> pools_{0};
   std::size_t done_ = 0;
