@@ -29,6 +29,7 @@ class Twin {
     allocator_ = make_allocator(settings.options, std::move(owned));
     out_.resize(trace.allocations);
     for (const TraceEvent& e : trace.events) steps_ += e.action == TraceAction::kStep;
+    warmup_ = (steps_ + 3) / 4;
     timed_ = trace.streams.size() > 1;
   }
 
@@ -84,8 +85,9 @@ class Twin {
     result_.finished = result_.stopped == trace_.events.size();
     result_.stats = allocator_->stats();
     result_.steps = steps_;
-    const std::uint64_t after = steps_ - std::min(seen_steps_, steps_ / 4);
-    result_.mapped_after_warmup = result_.stats.pages_mapped - mapped_at_warmup_;
+    const std::uint64_t after = steps_ - std::min(seen_steps_, warmup_);
+    if (seen_steps_ >= warmup_)
+      result_.mapped_after_warmup = result_.stats.pages_mapped - mapped_at_warmup_;
     result_.maps_per_step =
         after == 0 ? 0
                    : static_cast<double>(result_.mapped_after_warmup) / static_cast<double>(after);
@@ -137,7 +139,7 @@ class Twin {
 
   void step() {
     allocator_->note_step();
-    if (++seen_steps_ == steps_ / 4) mapped_at_warmup_ = allocator_->stats().pages_mapped;
+    if (++seen_steps_ == warmup_) mapped_at_warmup_ = allocator_->stats().pages_mapped;
   }
 
   PoolId pool(std::uint8_t number) {
@@ -152,7 +154,7 @@ class Twin {
   std::vector<Out> out_;  // by block number
   std::vector<PoolId> pools_{0};
   bool timed_ = false;
-  std::uint64_t load_ = 0, steps_ = 0, seen_steps_ = 0, mapped_at_warmup_ = 0;
+  std::uint64_t load_ = 0, steps_ = 0, seen_steps_ = 0, warmup_ = 0, mapped_at_warmup_ = 0;
   std::uint64_t hash_ = 0xCBF29CE484222325u;
   TwinResult result_;
 

@@ -20,17 +20,18 @@ struct TwinSettings {
 
 // What all is measured in. Bytes unless said otherwise; curves by event.
 struct TwinResult {
-  bool finished = false;                  // false: out of memory at event `stopped`
-  std::size_t stopped = 0;                // events done
-  std::string failure;                    // the message of the OutOfMemory
-  std::uint64_t max_load = 0;             // peak of requested: the least that any allocator needs
-  AllocatorStats stats;                   // at the end; its peaks are those of the whole run
-  std::uint64_t steps = 0;                // kStep events
-  std::uint64_t mapped_after_warmup = 0;  // pages mapped after the first quarter of the steps
-  double maps_per_step = 0;               // of those, for each step
-  std::uint64_t placement_hash = 0;       // over (event, offset, bytes) of each allocation
-  std::uint64_t device_nanoseconds = 0;   // when the last stream was done
-  double seconds = 0;                     // that the replay took
+  bool finished = false;       // false: out of memory at event `stopped`
+  std::size_t stopped = 0;     // events done
+  std::string failure;         // the message of the OutOfMemory
+  std::uint64_t max_load = 0;  // peak of requested: the least that any allocator needs
+  AllocatorStats stats;        // at the end; its peaks are those of the whole run
+  std::uint64_t steps = 0;     // kStep events
+  std::uint64_t mapped_after_warmup =
+      0;                     // pages mapped after the first quarter of the steps, rounded up
+  double maps_per_step = 0;  // of those, for each step
+  std::uint64_t placement_hash = 0;      // over (event, offset, bytes) of each allocation
+  std::uint64_t device_nanoseconds = 0;  // when the last stream was done
+  double seconds = 0;                    // that the replay took
 
   double peak_ratio() const;  // reserved_peak / max_load
 };
