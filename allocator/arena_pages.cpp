@@ -9,7 +9,7 @@ namespace taper {
 namespace {
 
 constexpr double kLeastSlack = 8;     // pages
-constexpr double kAheadOfLoss = 0.8;  // of the bytes that are pinned
+constexpr double kAheadOfLoss = 0.7;  // of the bytes that are pinned
 
 std::size_t pages_for(std::uint64_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes;
