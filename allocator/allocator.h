@@ -25,8 +25,9 @@ struct AllocatorStats {
   std::uint64_t reserved_peak = 0;
   std::uint64_t pending = 0;  // free blocks whose next user must wait for other streams
   std::uint64_t pending_peak = 0;
-  std::uint64_t releasable = 0;      // cached in whole pages that the device could have back
-  std::uint64_t inactive_split = 0;  // cached beside live blocks of the same page or segment
+  std::uint64_t releasable = 0;  // cached in whole pages that the device could have back
+  // Cached beside live blocks of the same page or segment, or in a pool that gives nothing back.
+  std::uint64_t inactive_split = 0;
   std::uint64_t inactive_split_peak = 0;
   std::uint64_t largest_free = 0;  // the largest cached block
 
@@ -67,6 +68,7 @@ struct SegmentInfo {
   StreamId stream = 0;
   PoolId pool = 0;
   bool small = false;  // of torch's pool for small blocks
+  bool kept = false;   // of a private pool that gives nothing back
   std::vector<BlockInfo> blocks;
 };
 

@@ -141,8 +141,8 @@ Heap& ArenaAllocator::make_heap(StreamId stream, PoolId pool) {
   const std::uint32_t id = heap_count_.load() + 1;
   TAPER_CHECK(id < kHeaps, "more than ", kHeaps - 1, " streams and pools allocate on ",
               device_->name());
-  auto* heap = new Heap(static_cast<std::uint16_t>(id), stream, pool, pages_, options_.trace_events,
-                        !options_.trace_file.empty());
+  auto* heap = new Heap(static_cast<std::uint16_t>(id), stream, pool, pools_[pool].keep_addresses,
+                        pages_, options_.trace_events, !options_.trace_file.empty());
   if (options_.plan) heap->plan = std::make_unique<StepPlan>();
   heaps_[id].store(heap, std::memory_order_release);
   heap_count_.store(id, std::memory_order_release);
@@ -199,6 +199,11 @@ void ArenaAllocator::release_pool(PoolId pool) {
   TAPER_CHECK(pool != 0 && pool < pools_.size() && !pools_[pool].released,
               "there is no memory pool ", pool, " on ", device_->name(), " to release");
   pools_[pool].released = true;
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
+    Heap& heap = *heaps_[id].load();
+    const std::lock_guard heap_lock(heap.lock);
+    if (heap.pool == pool) heap.release_pages();
+  }
 }
 
 template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
@@ -217,7 +222,7 @@ template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
     s.pending_peak += c.pending.peak();
     s.inactive_split += c.pinned.get();
     s.inactive_split_peak += c.pinned.peak();
-    s.releasable += (c.free_pages.get() - c.pending_pages.get()) * kPageBytes;
+    s.releasable += c.releasable_pages.get() * kPageBytes;
     s.blocks += c.blocks.get();
     s.allocations += c.allocations.get();
     s.frees += c.frees.get();
@@ -301,6 +306,7 @@ std::vector<SegmentInfo> ArenaAllocator::segments() const {
     segment.offset = first->offset;
     segment.stream = heap.stream;
     segment.pool = heap.pool;
+    segment.kept = heap.keeps_pages();
     for (const BlockNode* b = first; b != nullptr; b = b->next) {
       segment.blocks.push_back(info_of(*b));
       segment.bytes += b->bytes();

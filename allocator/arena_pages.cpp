@@ -167,13 +167,12 @@ void ArenaAllocator::harvest_all() {
 
 // Makes up to `want` whole pages in a heap's free blocks idle, the lowest first. Returns how many.
 std::size_t ArenaAllocator::harvest(Heap& heap, std::size_t want) {
-  const Pool& pool = pools_[heap.pool];
-  if (pool.keep_addresses && !pool.released) return 0;  // a graph runs at its addresses
   const std::size_t before = idle_.size();
   std::vector<PageRange> ranges;
   {
     const std::lock_guard lock(heap.lock);
-    if (heap.count.free_pages.get() == 0) return 0;
+    // Of a pool that keeps its addresses, none: a graph runs there.
+    if (heap.count.free_pages.get() == 0 || heap.keeps_pages()) return 0;
     std::vector<BlockNode*> blocks;
     heap.free.from_largest([&](BlockNode* block) {
       if (whole_pages(block) > 0) blocks.push_back(block);

@@ -27,6 +27,7 @@ void merge_waits(BlockWaits& to, const BlockWaits& from) {
 Heap::Heap(std::uint16_t heap_id,
            StreamId of_stream,
            PoolId of_pool,
+           bool keeps_pages,
            ArenaPage* pages,
            std::size_t trace_events,
            bool keep_all_events)
@@ -34,6 +35,7 @@ Heap::Heap(std::uint16_t heap_id,
       stream(of_stream),
       pool(of_pool),
       ring(trace_events, keep_all_events),
+      keeps_pages_(keeps_pages),
       pages_(pages) {}
 
 Heap::~Heap() {
@@ -246,9 +248,15 @@ void Heap::end_of_run(BlockNode* block) {
   if (block->next == nullptr) pages_[block->end() / kPageBytes - 1].tail = block;
 }
 
+void Heap::release_pages() {
+  keeps_pages_ = false;
+  count_pinned();
+}
+
 // Runs end on pages' borders, so free bytes outside whole pages lie beside live blocks.
 void Heap::count_pinned() {
-  const std::uint64_t whole = count.free_pages.get() - count.pending_pages.get();
+  const std::uint64_t whole = keeps_pages_ ? 0 : count.free_pages.get() - count.pending_pages.get();
+  count.releasable_pages.set(whole);
   count.pinned.set(free_bytes_ - count.pending.get() - whole * kPageBytes);
 }
 

@@ -59,6 +59,7 @@ struct HeapCounters {
   Gauge reserved;
   Counter free_pages;     // whole pages in free blocks
   Counter pending_pages;  // of those, in blocks that others' work may still use
+  Counter releasable_pages;
   Counter blocks, allocations, frees, stream_waits;
 };
 
@@ -68,6 +69,7 @@ class Heap {
   Heap(std::uint16_t id,
        StreamId stream,
        PoolId pool,
+       bool keeps_pages,
        ArenaPage* pages,
        std::size_t trace_events,
        bool keep_all_events);
@@ -89,6 +91,10 @@ class Heap {
   // Takes pages, which lie inside the free `block`, away from it. What was given to the stream
   // before may still use them.
   void cut_pages(BlockNode* block, std::size_t first, std::size_t count, MemoryDevice& device);
+
+  void release_pages();  // what is free may go back to the device from now on
+
+  bool keeps_pages() const { return keeps_pages_; }
 
   std::uint64_t largest_free() const;
 
@@ -118,6 +124,7 @@ class Heap {
   // The stream waits for all that used the block: then its own order is enough to know.
   void settle(BlockNode* block, MemoryDevice& device);
 
+  bool keeps_pages_;
   ArenaPage* pages_;
   BlockNode* spare_ = nullptr;  // chained by next
   std::vector<std::unique_ptr<BlockNode[]>> slabs_;

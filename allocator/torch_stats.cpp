@@ -147,6 +147,7 @@ std::vector<SegmentInfo> TorchAllocator::segments() const {
     run.stream = first->shelf->stream;
     run.pool = first->shelf->pool->id;
     run.small = first->shelf->small;
+    run.kept = !first->shelf->pool->gives_back();
     for (const TorchBlock* block = first; block != end; block = block->next) {
       run.bytes += block->bytes;
       run.blocks.push_back(info_of(*block));

@@ -39,7 +39,7 @@ std::string add(const SegmentInfo& segment, Sums& sums) {
       continue;
     }
     const std::uint64_t first = pages_of(b.offset), last = at / kPageBytes;
-    const std::uint64_t whole = last > first ? (last - first) * kPageBytes : 0;
+    const std::uint64_t whole = last > first && !segment.kept ? (last - first) * kPageBytes : 0;
     sums.whole += whole;
     sums.beside += b.bytes - whole;
   }

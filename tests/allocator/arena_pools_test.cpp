@@ -49,6 +49,9 @@ TEST(ArenaPools, KeptPagesStayUntilThePoolIsReleased) {
   // Neither an emptied cache nor the fear of failing moves them.
   a.empty_cache();
   EXPECT_EQ(pages_of_pool(sim, pool), kept);
+  EXPECT_EQ(a.stats().releasable, 0u);
+  EXPECT_EQ(a.stats().inactive_split, 60 * kMiB);
+  EXPECT_EQ(first_wrong_in_arena(sim), "");
   const Block common = sim.allocate(40 * kMiB);
   EXPECT_THROW(sim.allocate(kMiB), OutOfMemory);
   EXPECT_THROW(sim.allocate(kMiB, 1), OutOfMemory);
@@ -61,6 +64,8 @@ TEST(ArenaPools, KeptPagesStayUntilThePoolIsReleased) {
   sim.free(again, 60 * kMiB);
   EXPECT_EQ(first_wrong_in_arena(sim), "");
   a.release_pool(pool);
+  EXPECT_EQ(a.stats().releasable, 60 * kMiB);
+  EXPECT_EQ(a.stats().inactive_split, 0u);
   const Block now = sim.allocate(60 * kMiB, 1);
   EXPECT_EQ(pages_of_pool(sim, pool).size(), 0u);
   sim.free(now, 60 * kMiB, 1);
