@@ -9,6 +9,7 @@
 #include "taper/allocator/options.h"
 #include "taper/allocator/plan.h"
 #include "taper/allocator/ring.h"
+#include "taper/allocator/torch_allocator.h"
 #include "taper/allocator/twin.h"
 
 namespace taper {
@@ -17,11 +18,24 @@ namespace {
 constexpr std::size_t kListed = 5;
 constexpr std::size_t kMostReplayed = std::size_t{1} << 16;  // events: a moment, not a minute
 
-// Free bytes of a segment that lie in pages (of torch's, in segments) with live blocks are kept by
-// those; each free block's by the nearest live one before it, or else behind it.
+// What of a free block could go back to the device: whole pages, torch's granules or segments.
+std::uint64_t releasable_part(const SegmentInfo& segment,
+                              const BlockInfo& b,
+                              AllocatorPolicy policy) {
+  if (segment.kept) return 0;
+  if (policy == AllocatorPolicy::kTorchNative) return b.bytes == segment.bytes ? b.bytes : 0;
+  const bool large = policy == AllocatorPolicy::kTorchExpandable && !segment.small;
+  const std::uint64_t granule = large ? kTorchLargeSegment : kPageBytes;
+  const std::uint64_t at = b.offset - segment.offset;
+  const std::uint64_t first = (at + granule - 1) / granule, last = (at + b.bytes) / granule;
+  return last > first ? (last - first) * granule : 0;
+}
+
+// Free bytes that cannot go back are kept by live blocks: each free block's by the nearest live one
+// before it in its segment, or else behind it.
 class Holders {
  public:
-  explicit Holders(const std::vector<SegmentInfo>& map) {
+  Holders(const std::vector<SegmentInfo>& map, AllocatorPolicy policy) : policy_(policy) {
     for (const SegmentInfo& segment : map) add(segment);
   }
 
@@ -47,10 +61,11 @@ class Holders {
     return all;
   }
 
-  std::uint64_t pinned = 0, releasable = 0, pending = 0, live = 0;
+  std::uint64_t mapped = 0, pinned = 0, pending = 0, live = 0;
 
  private:
   void add(const SegmentInfo& segment) {
+    mapped += segment.bytes;
     const BlockInfo* before = nullptr;
     std::uint64_t waiting = 0;  // pinned bytes before the first live block
     for (const BlockInfo& b : segment.blocks) {
@@ -65,19 +80,22 @@ class Holders {
       } else if (b.state == BlockState::kPending) {
         pending += b.bytes;
       } else {
-        const std::uint64_t first = (b.offset + kPageBytes - 1) / kPageBytes;
-        const std::uint64_t last = (b.offset + b.bytes) / kPageBytes;
-        const std::uint64_t whole = last > first ? (last - first) * kPageBytes : 0;
-        releasable += whole;
-        pinned += b.bytes - whole;
-        if (before != nullptr) by_site_[before->site].pinned += b.bytes - whole;
-        else waiting += b.bytes - whole;
+        const std::uint64_t stuck = b.bytes - releasable_part(segment, b, policy_);
+        pinned += stuck;
+        if (before != nullptr) by_site_[before->site].pinned += stuck;
+        else waiting += stuck;
       }
     }
   }
 
+  AllocatorPolicy policy_;
   std::map<std::uint32_t, Pinner> by_site_;
 };
+
+// "1.46 GiB (1567621120 bytes)": a size that holds to the byte.
+std::string exactly(std::uint64_t bytes) {
+  return str(size_text(bytes), " (", bytes, " bytes)");
+}
 
 // What the events that led here would need, the refused request among them.
 std::vector<std::string> what_would_fit(const Allocator& allocator, const MemoryReport& report) {
@@ -95,22 +113,26 @@ std::vector<std::string> what_would_fit(const Allocator& allocator, const Memory
   Trace trace = allocator.recent_events();
   if (trace.events.empty() || trace.events.size() > kMostReplayed) return out;
   TraceEvent last;
+  if (trace.events.back().action == TraceAction::kOom) {
+    last.stream = trace.events.back().stream;
+    last.pool = trace.events.back().pool;
+  }
   last.bytes = report.asked;
   last.block = trace.allocations++;
   trace.events.push_back(last);
   trace.offsets.clear();
   const MemoryPlan plan = plan_offsets(intervals_of(trace), kBlockBytes);
-  out.push_back(str("these allocations need at least ", size_text(plan.max_load), " at once"));
+  out.push_back(str("these allocations need at least ", exactly(plan.max_load), " at once"));
   if (plan.bytes <= report.capacity)
-    out.push_back(str("placed by an offline plan they fit in ", size_text(plan.bytes)));
+    out.push_back(str("placed by an offline plan they fit in ", exactly(plan.bytes)));
   TwinSettings settings;
   settings.options.trace_events = 0;
   const std::size_t least = min_capacity(trace, settings);
   const bool taper = options.policy == AllocatorPolicy::kTaper;
   if (!taper && least <= report.capacity)
-    out.push_back(str("under policy:taper they fit in ", size_text(least)));
+    out.push_back(str("under policy:taper they fit in ", exactly(least)));
   else if (least > report.capacity)
-    out.push_back(str("the smallest capacity at which they fit is ", size_text(least)));
+    out.push_back(str("the smallest capacity at which they fit is ", exactly(least)));
   return out;
 }
 
@@ -139,7 +161,7 @@ MemoryReport report_of(const Allocator& allocator, std::size_t asked, std::size_
   const MemoryDevice& device = allocator.device();
   const std::vector<SegmentInfo> map = allocator.memory_map();
   const AllocatorStats stats = allocator.stats();
-  const Holders holders(map);
+  const Holders holders(map, allocator.options().policy);
   r.device = device.name();
   r.options = to_string(allocator.options());
   r.asked = asked;
@@ -155,7 +177,7 @@ MemoryReport report_of(const Allocator& allocator, std::size_t asked, std::size_
   const std::uint64_t rest = r.capacity - stats.reserved;
   r.unused = std::min<std::uint64_t>(rest, device.available());
   r.others = rest - r.unused;
-  r.largest_free = stats.largest_free;
+  r.largest_free = std::max(stats.largest_free, stats.reserved - holders.mapped);
   const std::uint64_t free = stats.reserved - r.live;
   if (free != 0)
     r.fragmentation = 1 - static_cast<double>(r.largest_free) / static_cast<double>(free);
@@ -179,7 +201,7 @@ std::string MemoryReport::text() const {
   add_line(t, "others", others, "not ours");
   add_line(t, "unused", unused);
   char line[96];
-  std::snprintf(line, sizeof line, "\n  largest free block %s, fragmentation %.2f",
+  std::snprintf(line, sizeof line, "\n  largest free: %s, fragmentation %.2f",
                 size_text(largest_free).c_str(), fragmentation);
   t += line;
   for (const Pinner& p : holders) t += str("\n  held: ", size_text(p.bytes), " in ", who(p));

@@ -26,11 +26,11 @@ struct MemoryReport {
   std::uint64_t asked = 0, rounded = 0;
   std::uint64_t capacity = 0;  // of the device, or the limit that was set, if that is less
   std::uint64_t live = 0, pending = 0;
-  std::uint64_t releasable = 0;  // cached in whole pages; tried before failing
-  std::uint64_t pinned = 0;      // cached beside live blocks
-  std::uint64_t others = 0;      // held by other programs or by other allocators of this one
-  std::uint64_t unused = 0;      // never reserved
-  std::uint64_t largest_free = 0;
+  std::uint64_t releasable = 0;        // cached in whole pages; tried before failing
+  std::uint64_t pinned = 0;            // cached beside live blocks
+  std::uint64_t others = 0;            // held by other programs or by other allocators of this one
+  std::uint64_t unused = 0;            // never reserved
+  std::uint64_t largest_free = 0;      // cached, in one piece; pages that lie nowhere can be one
   double fragmentation = 0;            // 1 - largest_free / all that is free, 0 to 1
   std::vector<Pinner> pinners;         // the five sites that pin most
   std::vector<Pinner> holders;         // the five sites that hold most
