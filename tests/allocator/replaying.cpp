@@ -27,7 +27,8 @@ bool Replay::run(const Trace& trace) {
     device.advance_host(e.time);
     switch (e.action) {
       case TraceAction::kAlloc: try { alloc(e);
-        } catch (const OutOfMemory&) {
+        } catch (const OutOfMemory& error) {
+          refusal_ = error.report();
           return false;
         }
         break;

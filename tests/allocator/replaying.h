@@ -70,6 +70,8 @@ class Replay {
   void free_all();
   std::size_t done() const { return done_; }
 
+  const MemoryReport& refusal() const { return refusal_; }  // that ended the run
+
  private:
   struct Out {
     Block block;
@@ -85,6 +87,7 @@ class Replay {
   std::vector<Out> blocks_;
   std::vector<PoolId> pools_{0};
   std::size_t done_ = 0;
+  MemoryReport refusal_;
 };
 
 // The first thing wrong with the memory map, the figures or the device's pages; "" if nothing is.
