@@ -1,10 +1,12 @@
-// taper, the command: what this build is, and the demo. Later issues add their own words to it.
+// taper, the command: what this build is, the demo, and what `alloc` adds.
 #include <cstdio>
+#include <functional>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "taper/taper.h"
+#include "taper/tools/taper/alloc.h"
 #include "taper/tools/taper/demo.h"
 
 namespace {
@@ -87,7 +89,8 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  taper info --json\n"
       "  taper run demo --epochs 3\n"
-      "  taper run demo --name mine --resume     go on after Ctrl-C\n");
+      "  taper run demo --name mine --resume     go on after Ctrl-C\n"
+      "  taper alloc replay corpus               what allocators do with training's memory\n");
   app.require_subcommand(1);
 
   bool json = false;
@@ -99,10 +102,13 @@ int main(int argc, char** argv) {
   run->require_subcommand(1);
   DemoOptions demo;
   add_demo(*run, demo);
+  std::function<int()> run_alloc;
+  taper::tools::add_alloc(app, run_alloc);
 
   CLI11_PARSE(app, argc, argv);
   try {
     if (info->parsed()) return print_info(json);
+    if (run_alloc) return run_alloc();
     return taper::tools::run_demo(demo);
   } catch (const taper::Error& e) {
     std::fprintf(stderr, "taper: %s\n", e.message().c_str());
