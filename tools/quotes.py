@@ -2,8 +2,9 @@
 """The pages quote what is compiled and run: quotes.py BUILD_DIR [--write].
 
 A code block behind `<!-- file: PATH -->` is that file, whole; behind `<!-- part of: PATH -->`, consecutive lines of it;
-behind `<!-- output of: NAME -->`, what the example NAME prints (one that exits with 77 is passed over). With --write the
-blocks of the first and last kind are brought up to date.
+behind `<!-- output of: NAME -->`, what the example NAME prints (one that exits with 77 is passed over), and behind
+`<!-- output of: taper WORDS -->`, what that command prints. With --write the blocks of the first and last kind are brought
+up to date.
 """
 import pathlib
 import re
@@ -13,16 +14,18 @@ import sys
 root = pathlib.Path(__file__).resolve().parent.parent
 build = pathlib.Path(sys.argv[1]).resolve()
 write = "--write" in sys.argv
-BLOCK = re.compile(r"(<!-- (file|part of|output of): (\S+) -->\n```\w*\n)(.*?)(^```$)", re.S | re.M)
+BLOCK = re.compile(r"(<!-- (file|part of|output of): (\S.*?) -->\n```\w*\n)(.*?)(^```$)", re.S | re.M)
 seen, wrong = 0, []
 
 
 def output_of(name):
-    run = subprocess.run([build / "bin/examples" / name], capture_output=True, text=True, timeout=300)
+    words = name.split()
+    program = build / "bin/taper" if words[0] == "taper" else build / "bin/examples" / words[0]
+    run = subprocess.run([program, *words[1:]], capture_output=True, text=True, timeout=300)
     if run.returncode == 77:
         return None
     if run.returncode != 0:
-        wrong.append(f"example {name} exits with {run.returncode}: {run.stderr.strip()}")
+        wrong.append(f"{name} exits with {run.returncode}: {run.stderr.strip()}")
     return run.stdout
 
 

@@ -122,6 +122,15 @@ class Replay(Folder):
         self.assertIn("ns/event", self.good("replay", "kv_cat", "--time", "3"))
         self.assertGreater(self.runs("kv_cat", "--time", "1")[0]["nanoseconds_per_event"], 0)
 
+    def test_brief(self):
+        text = self.good("replay", "small_then_large", "small_then_large", "splinters", "--brief", "--capacity", "16G")
+        head, rows = text.splitlines()[2].split(), [line.split() for line in text.splitlines()[3:]]
+        self.assertEqual(head, ["trace", "max", "load", *POLICIES])
+        self.assertEqual(rows[0], rows[1])
+        self.assertEqual(rows[0], "small_then_large 128 MiB 1.000 2.000 1.094".split())
+        self.assertEqual((rows[2][0], rows[2][4]), ("splinters", "-"))
+        self.assertEqual(rows[3][:2] + rows[3][3:4], ["geometric", "mean", "2.000"])
+
     def test_options(self):
         plain, split = (self.runs("oversize", "--policy", "torch_native", *more)[0]
                         for more in ([], ["--options", "max_split_size:128M"]))
@@ -133,6 +142,7 @@ class Replay(Folder):
         self.refused("replay", "pins", "nowhere", says="'nowhere' is no file")
         self.refused("replay", "pins", "--policy", "best", says="no policy 'best' to replay; there are taper, torch_native")
         self.refused("replay", "pins", "--policy", "taper,", says="no policy ''")
+        self.refused("replay", "pins", "--policy", "taper,taper", says="--policy names taper twice")
         self.refused("replay", "pins", "--policy", "malloc", says="no policy 'malloc' to replay")
         self.refused("replay", "pins", "--options", "speed:9", says="--options speed:9: .* no key 'speed'; there are ")
         self.refused("replay", "pins", "--options", "slack:0", says="slack has no effect under policy:torch_native")

@@ -62,6 +62,7 @@ void add_replay(CLI::App& alloc, Run& run) {
   app->add_option("input", request->inputs, kInputs)->required();
   add_machine(*app, request->machine, true);
   add_capacity(*app, request->machine);
+  app->add_flag("--brief", request->brief, "Only reserved / max load, a column for each policy");
   app->add_option("--time", request->time,
                   "Measure nanoseconds an event too: the median of so many runs")
       ->check(CLI::Range(1, 1000));
@@ -83,6 +84,7 @@ void add_min_capacity(CLI::App& alloc, Run& run) {
                       "Find the smallest device on which traces finish, to one page",
                       find_min_capacity, request);
   app->add_option("input", request->inputs, kInputs)->required();
+  app->add_flag("--brief", request->brief, "Only ratios, a column for each policy");
   add_machine(*app, request->machine, true);
   app->footer(
       "Examples:\n"

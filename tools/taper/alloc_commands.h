@@ -18,7 +18,8 @@ struct AllocMachine {
 struct ReplayRequest {
   std::vector<std::string> inputs;
   AllocMachine machine;
-  int time = 0;  // measure the time, in so many runs
+  int time = 0;        // measure the time, in so many runs
+  bool brief = false;  // ratios alone
   bool json = false;
 };
 

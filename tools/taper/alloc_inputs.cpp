@@ -116,6 +116,8 @@ std::vector<AllocSettings> settings_of(const AllocMachine& machine) {
         std::find(std::begin(kPolicies), std::end(kPolicies), policy) != std::end(kPolicies);
     TAPER_CHECK(known, "there is no policy '", policy,
                 "' to replay; there are taper, torch_native, torch_expandable");
+    for (const AllocSettings& before : out)
+      TAPER_CHECK(before.policy != policy, "--policy names ", policy, " twice");
     AllocSettings s;
     s.policy = policy;
     s.twin.options = options_of(policy, machine.options);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -173,21 +174,45 @@ ordered_json json_of(const Run& run) {
   return out;
 }
 
-// Of numbers by policy, over the traces of which there is one.
-class GeometricMeans {
+// Ratios by trace and policy, which come in the order of policies, and their geometric means.
+// Without a ratio: it did not finish.
+class Ratios {
  public:
-  explicit GeometricMeans(const std::vector<AllocSettings>& settings) {
+  explicit Ratios(const std::vector<AllocSettings>& settings) {
     for (const AllocSettings& s : settings) means_.push_back({s.policy, 0, 0});
   }
 
-  void add(const std::string& policy, double x) {
+  void add(const std::string& trace,
+           std::uint64_t load,
+           const std::string& policy,
+           std::optional<double> ratio) {
+    if (rows_.empty() || rows_.back().ratios.size() == means_.size())
+      rows_.push_back({trace, load, {}});
+    rows_.back().ratios.push_back(ratio ? fixed(*ratio, 3) : "-");
     for (Mean& m : means_) {
-      if (m.policy == policy) m.logs += std::log(x), ++m.count;
+      if (m.policy == policy && ratio) m.logs += std::log(*ratio), ++m.count;
     }
   }
 
+  // A column for each policy, the means below.
+  std::string table() const {
+    std::vector<std::string> head = {"trace", "max load"}, last = {"geometric mean", ""};
+    for (const Mean& m : means_) {
+      head.push_back(m.policy);
+      last.push_back(m.count == 0 ? "-" : fixed(m.value(), 3));
+    }
+    Table table(std::move(head), 1);
+    for (const Row& row : rows_) {
+      std::vector<std::string> cells = {row.trace, size_text(row.load)};
+      cells.insert(cells.end(), row.ratios.begin(), row.ratios.end());
+      table.add(std::move(cells));
+    }
+    if (rows_.size() > 1) table.add(std::move(last));
+    return table.text();
+  }
+
   // "" where no policy has two.
-  std::string text() const {
+  std::string means() const {
     std::string out;
     for (const Mean& m : means_) {
       if (m.count < 2) continue;
@@ -213,10 +238,17 @@ class GeometricMeans {
     double value() const { return std::exp(logs / count); }
   };
 
+  struct Row {
+    std::string trace;
+    std::uint64_t load = 0;
+    std::vector<std::string> ratios;  // in the order of policies
+  };
+
   std::vector<Mean> means_;
+  std::vector<Row> rows_;
 };
 
-void print_runs(const std::vector<Run>& runs, const GeometricMeans& means, bool timed) {
+void print_runs(const std::vector<Run>& runs, const Ratios& ratios, bool timed) {
   Table memory({"trace", "policy", "max load", "reserved", "ratio", "allocated", "pending",
                 "internal", "external", "releasable", "pinned", "scattered", "squares"},
                2);
@@ -228,7 +260,7 @@ void print_runs(const std::vector<Run>& runs, const GeometricMeans& means, bool 
   Table work(std::move(head), 2);
   for (const Run& run : runs) add_memory_row(memory, run), add_work_row(work, run);
   std::printf("%s\n%s", memory.text().c_str(), work.text().c_str());
-  if (const std::string text = means.text(); !text.empty())
+  if (const std::string text = ratios.means(); !text.empty())
     std::printf("\nreserved / max load, geometric mean of those that finished: %s\n", text.c_str());
   for (const Run& run : runs) {
     if (!run.result.failure.empty())
@@ -244,13 +276,12 @@ void for_each_run(const ReplayRequest& request,
                   const char* label,
                   F f) {
   const std::vector<std::string> names = expand_inputs(request.inputs);
-  LateProgress progress(label, names.size() * settings.size());
+  LateProgress progress(label, names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::vector<AllocInput> inputs = load_inputs(names[i]);
-    for (std::size_t p = 0; p < settings.size(); ++p) {
-      for (const AllocInput& input : inputs) f(input, settings[p]);
-      progress.update(i * settings.size() + p + 1, names[i] + " under " + settings[p].policy);
+    for (const AllocInput& input : load_inputs(names[i])) {
+      for (const AllocSettings& s : settings) f(input, s);
     }
+    progress.update(i + 1, names[i]);
   }
 }
 
@@ -259,13 +290,16 @@ void for_each_run(const ReplayRequest& request,
 int replay_traces(const ReplayRequest& request) {
   const std::vector<AllocSettings> settings = settings_of(request.machine);
   std::vector<Run> runs;
-  GeometricMeans means(settings);
+  Ratios ratios(settings);
   for_each_run(request, settings, "replay", [&](const AllocInput& input, const AllocSettings& s) {
     runs.push_back(measure(input, s, request.time));
-    if (runs.back().result.finished) means.add(s.policy, runs.back().result.peak_ratio());
+    const TwinResult& r = runs.back().result;
+    ratios.add(input.name, max_load_of(input.trace), s.policy,
+               r.finished ? std::optional(r.peak_ratio()) : std::nullopt);
   });
   if (!request.json) {
-    print_runs(runs, means, request.time > 0);
+    if (request.brief) std::printf("reserved / max load\n\n%s", ratios.table().c_str());
+    else print_runs(runs, ratios, request.time > 0);
     return 0;
   }
   ordered_json out = {{"capacity", settings.front().twin.capacity},
@@ -273,7 +307,7 @@ int replay_traces(const ReplayRequest& request) {
                       {"timing_seed", request.machine.timing_seed},
                       {"runs", ordered_json::array()}};
   for (const Run& run : runs) out["runs"].push_back(json_of(run));
-  out["geometric_means"] = means.json();
+  out["geometric_means"] = ratios.json();
   std::printf("%s\n", out.dump(2).c_str());
   return 0;
 }
@@ -282,13 +316,13 @@ int find_min_capacity(const ReplayRequest& request) {
   const std::vector<AllocSettings> settings = settings_of(request.machine);
   Table table({"trace", "policy", "max load", "min capacity", "ratio"}, 2);
   ordered_json rows = ordered_json::array();
-  GeometricMeans means(settings);
+  Ratios ratios(settings);
   for_each_run(
       request, settings, "min-capacity", [&](const AllocInput& input, const AllocSettings& s) {
         const std::uint64_t load = max_load_of(input.trace);
         const std::uint64_t least = min_capacity(input.trace, s.twin);
         const double ratio = load == 0 ? 1 : static_cast<double>(least) / static_cast<double>(load);
-        means.add(s.policy, ratio);
+        ratios.add(input.name, load, s.policy, ratio);
         table.add({input.name, s.policy, size_text(load), size_text(least), fixed(ratio, 3)});
         rows.push_back({{"trace", input.name},
                         {"policy", s.policy},
@@ -298,12 +332,16 @@ int find_min_capacity(const ReplayRequest& request) {
                         {"ratio", ratio}});
       });
   if (request.json) {
-    const ordered_json out = {{"runs", rows}, {"geometric_means", means.json()}};
+    const ordered_json out = {{"runs", rows}, {"geometric_means", ratios.json()}};
     std::printf("%s\n", out.dump(2).c_str());
     return 0;
   }
+  if (request.brief) {
+    std::printf("min capacity / max load\n\n%s", ratios.table().c_str());
+    return 0;
+  }
   std::printf("%s", table.text().c_str());
-  if (const std::string text = means.text(); !text.empty())
+  if (const std::string text = ratios.means(); !text.empty())
     std::printf("\nmin capacity / max load, geometric mean: %s\n", text.c_str());
   return 0;
 }
