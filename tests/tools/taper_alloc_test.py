@@ -300,6 +300,8 @@ class Plan(Folder):
         done = self.json("plan", "gpt_fixed", "-o", "plan.json")
         self.assertEqual((done["step"], done["notes"]), (60, []))
         self.assertLessEqual(done["ratio"], 1.01)
+        self.assertEqual(done["followed"]["device_calls_in_last_step"], 0)
+        self.assertLessEqual(done["followed"]["peak_ratio"], 1.01)
         plan = json.loads((self.folder / "plan.json").read_text())
         self.assertEqual(len(plan["blocks"]), done["blocks"])
         self.no_two_share(plan)

@@ -167,7 +167,7 @@ void add_plan(CLI::App& alloc, Run& run) {
   app->add_flag("--whole", request->whole, "Plan the whole trace, not a step");
   app->footer(
       "Plans the last step that does what the step before it did, or the whole trace where there\n"
-      "is none.\n\n"
+      "is none. Then replays the trace with plan:on, which does the same while it runs.\n\n"
       "Examples:\n"
       "  taper alloc plan resnet_like\n"
       "  taper alloc plan run.trace -o plan.json");

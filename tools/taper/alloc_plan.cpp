@@ -129,6 +129,41 @@ Scope scope_of(const AllocInput& input, bool whole) {
   return scope;
 }
 
+// What the policy does with the trace when it plans steps itself.
+struct Followed {
+  TwinResult result;
+  std::uint64_t last_step_calls = 0;  // of the device
+};
+
+Followed follow(const Trace& trace) {
+  class Calls final : public TwinObserver {
+   public:
+    explicit Calls(const Trace& trace) : trace_(trace) {}
+
+    void after(std::size_t event, const Allocator& allocator) override {
+      if (trace_.events[event].action != TraceAction::kStep) return;
+      const std::uint64_t now = allocator.stats().device_calls;
+      in_step = now - before_;
+      before_ = now;
+    }
+
+    void placed(std::size_t, std::uint64_t, std::uint64_t) override {}
+
+    std::uint64_t in_step = 0;
+
+   private:
+    const Trace& trace_;
+    std::uint64_t before_ = 0;
+  } calls(trace);
+  TwinSettings settings;
+  settings.options.plan = true;
+  settings.options.trace_events = 0;
+  Followed out;
+  out.result = run_twin(trace, settings, &calls);
+  out.last_step_calls = calls.in_step;
+  return out;
+}
+
 void write_plan(const std::string& path,
                 const AllocInput& input,
                 const Scope& scope,
@@ -145,46 +180,79 @@ void write_plan(const std::string& path,
   write_text(path, out.dump(1) + "\n");
 }
 
+struct Outcome {
+  Scope scope;
+  MemoryPlan plan;
+  double seconds = 0;
+  Followed followed;  // where a step is planned
+
+  double ratio() const {
+    if (plan.max_load == 0) return 1;
+    return static_cast<double>(plan.bytes) / static_cast<double>(plan.max_load);
+  }
+};
+
+ordered_json json_of(const Outcome& o, const AllocInput& input) {
+  ordered_json out = {{"trace", input.name},
+                      {"scope", o.scope.what},
+                      {"step", o.scope.step},
+                      {"notes", o.scope.notes},
+                      {"blocks", o.scope.intervals.size()},
+                      {"bytes", o.plan.bytes},
+                      {"max_load", o.plan.max_load},
+                      {"ratio", o.ratio()},
+                      {"seconds", o.seconds},
+                      {"bytes_that_stay_out", o.scope.staying},
+                      {"blocks_from_before", o.scope.came},
+                      {"blocks_that_live_on", o.scope.go}};
+  if (o.scope.step != 0) {
+    out["followed"] = {{"reserved_peak", o.followed.result.stats.reserved_peak},
+                       {"peak_ratio", o.followed.result.peak_ratio()},
+                       {"device_calls_in_last_step", o.followed.last_step_calls}};
+  }
+  return out;
+}
+
+std::string text_of(const Outcome& o) {
+  std::string out;
+  for (const std::string& note : o.scope.notes) out += note + "\n";
+  out += str("planned ", o.scope.what, ": ", count_text(o.scope.intervals.size(), "block"), " in ",
+             size_text(o.plan.bytes), ", ", fixed(o.ratio(), 4), " times their max load of ",
+             size_text(o.plan.max_load), " (", fixed(1e3 * o.seconds, 0), " ms)\n");
+  if (o.scope.staying != 0)
+    out += str("beside it ", size_text(o.scope.staying), " stay out all the time\n");
+  if (o.scope.came + o.scope.go != 0)
+    out += str(count_text(o.scope.came, "block"), " from before, ", count_text(o.scope.go, "block"),
+               " living on after it\n");
+  if (o.scope.step != 0)
+    out +=
+        str("replayed with plan:on the trace reserves ",
+            size_text(o.followed.result.stats.reserved_peak), ", ",
+            fixed(o.followed.result.peak_ratio(), 4), " times its max load; its last step makes ",
+            count_text(o.followed.last_step_calls, "device call"), "\n");
+  return out;
+}
+
 }  // namespace
 
 int plan_trace(const PlanRequest& request) {
   const AllocInput input = load_input(request.input, request.device);
-  const Scope scope = scope_of(input, request.whole);
+  Outcome o;
+  o.scope = scope_of(input, request.whole);
   const auto start = std::chrono::steady_clock::now();
-  const MemoryPlan plan = plan_offsets(scope.intervals, kBlockBytes);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  const std::string overlap = first_overlap(scope.intervals, plan);
+  o.plan = plan_offsets(o.scope.intervals, kBlockBytes);
+  o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::string overlap = first_overlap(o.scope.intervals, o.plan);
   TAPER_CHECK(overlap.empty(), "the plan is wrong, please report this trace: ", overlap);
-  const double ratio =
-      plan.max_load == 0 ? 1 : static_cast<double>(plan.bytes) / static_cast<double>(plan.max_load);
-  if (!request.out.empty()) write_plan(request.out, input, scope, plan);
+  if (!request.out.empty()) write_plan(request.out, input, o.scope, o.plan);
+  if (o.scope.step != 0) o.followed = follow(input.trace);
   if (request.json) {
-    ordered_json out = {{"trace", input.name},
-                        {"scope", scope.what},
-                        {"step", scope.step},
-                        {"notes", scope.notes},
-                        {"blocks", scope.intervals.size()},
-                        {"bytes", plan.bytes},
-                        {"max_load", plan.max_load},
-                        {"ratio", ratio},
-                        {"seconds", took.count()},
-                        {"bytes_that_stay_out", scope.staying},
-                        {"blocks_from_before", scope.came},
-                        {"blocks_that_live_on", scope.go}};
+    ordered_json out = json_of(o, input);
     if (!request.out.empty()) out["file"] = request.out;
     std::printf("%s\n", out.dump(2).c_str());
     return 0;
   }
-  for (const std::string& note : scope.notes) std::printf("%s\n", note.c_str());
-  std::printf("planned %s: %s in %s, %s times their max load of %s (%.0f ms)\n", scope.what.c_str(),
-              count_text(scope.intervals.size(), "block").c_str(), size_text(plan.bytes).c_str(),
-              fixed(ratio, 4).c_str(), size_text(plan.max_load).c_str(), 1e3 * took.count());
-  if (scope.staying != 0)
-    std::printf("beside it %s stay out all the time\n", size_text(scope.staying).c_str());
-  if (scope.came + scope.go != 0)
-    std::printf("%s from before, %s on after it\n",
-                (count_text(scope.came, "block") + (scope.came == 1 ? " comes" : " come")).c_str(),
-                (count_text(scope.go, "block") + (scope.go == 1 ? " lives" : " live")).c_str());
+  std::printf("%s", text_of(o).c_str());
   if (!request.out.empty()) std::printf("%s has the offsets\n", request.out.c_str());
   return 0;
 }
