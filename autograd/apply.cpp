@@ -1,5 +1,6 @@
 // apply(): runs an op's forward and, when a gradient will be wanted, writes it on the tape.
 #include <atomic>
+#include <typeinfo>
 
 #include "taper/autograd/inplace.h"
 #include "taper/autograd/op.h"
@@ -151,7 +152,8 @@ class Recorder {
     frame_.needs_ = needs_;
   }
 
-  // Errors of the op that the user called show what it was given.
+  // Errors of the op that the user called show what it was given; those of a kind of their own,
+  // such as out of memory, stay of that kind.
   void forward(bool outermost) {
     TAPER_CHECK(!is_deterministic() || op_.deterministic(frame_.device()),
                 "has no deterministic kernel on ", frame_.device(),
@@ -161,7 +163,7 @@ class Recorder {
     try {
       op_.forward(frame_);
     } catch (const Error& e) {
-      if (!outermost) throw;
+      if (!outermost || typeid(e) != typeid(Error)) throw;
       throw Error(e.message() + "\n  given " + listed(frame_.inputs_), e.op(), e.loc(), e.scope());
     }
   }

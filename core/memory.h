@@ -3,6 +3,7 @@
 #include <string>
 
 #include "taper/allocator/allocator.h"
+#include "taper/allocator/out_of_memory.h"
 #include "taper/core/base/device.h"
 
 namespace taper::memory {

@@ -340,7 +340,7 @@ class Trace(Folder):
             with self.subTest(file):
                 code, out, err = self.record("-o", file)
                 self.assertEqual(code, 0, err)
-                self.assertRegex(out, rf"(?m)^{file}  .* cpu.*: \d+ events, \d+ allocations")
+                self.assertRegex(out, rf"(?m)^{file}  .* (cpu|cuda:0): \d+ events, \d+ allocations")
                 run, = self.json("replay", file, "--policy", "taper")["runs"]
                 self.assertTrue(run["finished"])
                 self.assertGreater(run["events"], 100)
