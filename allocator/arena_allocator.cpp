@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kWindowFactor = 16;
 constexpr std::size_t kLargestWindow = std::size_t{2} << 40;  // offsets in 512 bytes fit 32 bits
 constexpr std::size_t kSmallestWindow = std::size_t{64} << 20;
+constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // beyond it rounding could overflow
 constexpr std::uint64_t kSmallestQuantum = std::uint64_t{1} << 20;
 
 BlockNode* node_of(const Block& block) {
@@ -73,7 +74,7 @@ ArenaAllocator::~ArenaAllocator() {
 Block ArenaAllocator::allocate(std::size_t bytes, StreamId stream) {
   if (bytes == 0) return {};
   const std::size_t rounded =
-      bytes / kBlockBytes * kBlockBytes + (bytes % kBlockBytes != 0 ? kBlockBytes : 0);
+      bytes > kMostBytes ? bytes : (bytes + kBlockBytes - 1) & ~(kBlockBytes - 1);
   BlockNode* block = nullptr;
   if (bytes <= window_ * kPageBytes) {
     const auto units = static_cast<std::uint32_t>(rounded / kBlockBytes);
@@ -117,10 +118,9 @@ BlockNode* ArenaAllocator::take(Heap& heap, std::uint32_t units, std::size_t byt
   return block;
 }
 
-Heap& ArenaAllocator::heap_of(StreamId stream) {
+Heap& ArenaAllocator::first_heap_of(StreamId stream) {
   TAPER_CHECK(stream < kStreams, "stream ", stream, " of ", device_->name(),
               ": an allocator knows streams below ", kStreams);
-  if (Heap* heap = current_[stream].load(std::memory_order_acquire)) return *heap;
   const std::lock_guard lock(arena_);
   if (Heap* heap = current_[stream].load(std::memory_order_acquire)) return *heap;
   Heap& heap = make_heap(stream, 0);

@@ -68,7 +68,12 @@ class ArenaAllocator final : public Allocator {
 
   using Holes = std::map<std::size_t, std::size_t>;  // first page -> count
 
-  Heap& heap_of(StreamId stream);
+  Heap& heap_of(StreamId stream) {
+    Heap* heap = stream < kStreams ? current_[stream].load(std::memory_order_acquire) : nullptr;
+    return heap != nullptr ? *heap : first_heap_of(stream);
+  }
+
+  Heap& first_heap_of(StreamId stream);
   Heap& make_heap(StreamId stream, PoolId pool);                        // with arena_ held
   Heap* find_heap(StreamId stream, PoolId pool) const;                  // null: there is none
   BlockNode* take(Heap& heap, std::uint32_t units, std::size_t bytes);  // with heap.lock held

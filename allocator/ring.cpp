@@ -96,9 +96,8 @@ const ClockStart clock_start;
 
 }  // namespace
 
-std::uint32_t current_site() {
+std::uint32_t intern_site() {
   const CallSite& s = call_site;
-  if (!s.active && s.op == nullptr) return 0;
   const SourceLoc loc = s.active ? s.loc : SourceLoc();
   return site_table.find(
       {loc.file, s.op != nullptr ? s.op : s.function, s.entry, loc.function, loc.line, s.scope});
@@ -142,7 +141,6 @@ TraceRing::~TraceRing() {
 }
 
 bool TraceRing::make_room() {
-  if (capacity_ == 0) return false;
   if (keep_all_) {
     void* p = mremap(events_, capacity_ * sizeof(TraceEvent), 2 * capacity_ * sizeof(TraceEvent),
                      MREMAP_MAYMOVE);

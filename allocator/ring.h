@@ -4,12 +4,18 @@
 
 #include "taper/allocator/allocator.h"
 #include "taper/allocator/trace.h"
+#include "taper/core/base/source_loc.h"
 
 namespace taper {
 
 // The number of the thread's call site (op, line, scope); 0 where no public call runs, or when
 // 65,535 sites are known. A few nanoseconds for a site that was seen before; thread-safe.
-std::uint32_t current_site();
+std::uint32_t intern_site();
+
+inline std::uint32_t current_site() {
+  return call_site.active || call_site.op != nullptr ? intern_site() : 0;
+}
+
 TraceSite site_of(std::uint32_t site);
 std::uint32_t site_count();  // sites are numbered below it
 
@@ -46,7 +52,7 @@ class TraceRing {
               std::uint64_t entry,
               StreamId stream,
               PoolId pool) {
-    if (next_ == capacity_ && !make_room()) return;
+    if (next_ == capacity_ && (capacity_ == 0 || !make_room())) return;
     TraceEvent& e = events_[next_++];
     e.time = ticks();
     e.bytes = bytes;
