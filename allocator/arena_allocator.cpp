@@ -329,11 +329,17 @@ void ArenaAllocator::write_map(PageMapWriter& out) const {
 
 Trace ArenaAllocator::recent_events() const {
   std::vector<TraceEvent> events;
+  // Pages move between heaps: of a place, all events are known only from where all rings are whole.
+  std::uint64_t since = 0;
   lock_all();
-  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id)
-    heaps_[id].load()->ring.copy_to(events);
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
+    const TraceRing& ring = heaps_[id].load()->ring;
+    ring.copy_to(events);
+    since = std::max(since, ring.complete_since());
+  }
   const std::vector<SegmentInfo> map = segments();
   unlock_all();
+  std::erase_if(events, [&](const TraceEvent& e) { return e.time < since; });
   Trace trace = trace_of_rings(std::move(events), map);
   trace.device = device_->name();
   return trace;

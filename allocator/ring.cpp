@@ -160,6 +160,10 @@ void TraceRing::copy_to(std::vector<TraceEvent>& out) const {
   out.insert(out.end(), events_, events_ + next_);
 }
 
+std::uint64_t TraceRing::complete_since() const {
+  return wrapped_ ? events_[next_ == capacity_ ? 0 : next_].time : 0;
+}
+
 namespace {
 
 // Numbers the blocks and the sites of ring events, which name blocks by offset.

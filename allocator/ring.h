@@ -66,6 +66,8 @@ class TraceRing {
 
   // Appends its events to `out`, oldest first.
   void copy_to(std::vector<TraceEvent>& out) const;
+  // The time of the oldest event, if older ones were overwritten; else 0.
+  std::uint64_t complete_since() const;
 
  private:
   bool make_room();  // false: nothing is recorded
