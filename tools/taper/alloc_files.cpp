@@ -144,8 +144,9 @@ std::string recording_options(const std::string& file) {
 
 // Runs the program as a shell would; returns its exit code, or 128 and the signal.
 int run_program(const std::vector<std::string>& program, const std::string& options, bool quiet) {
+  std::vector<std::string> own = program;  // execvp wants them writable
   std::vector<char*> words;
-  for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
+  for (std::string& word : own) words.push_back(word.data());
   words.push_back(nullptr);
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -189,9 +190,10 @@ int generate_traces(const GenerateRequest& request) {
     format.write(snapshot, file);
     const Trace& trace = snapshot.devices.front().trace;
     list.push_back(json_of(file, trace));
-    if (!request.json)
+    if (!request.json) {
       std::printf("%s  %s, %s\n", file.c_str(), size_text(size_of(file)).c_str(),
                   summary_of(trace).c_str());
+    }
     progress.update(i + 1, names[i]);
   }
   if (request.json) std::printf("%s\n", list.dump(2).c_str());
@@ -210,9 +212,10 @@ int convert_trace(const ConvertRequest& request) {
   ordered_json list = ordered_json::array();
   for (const DeviceSnapshot& d : snapshot.devices) {
     list.push_back(json_of(request.out, d.trace));
-    if (!request.json)
+    if (!request.json) {
       std::printf("%s  %s, %s: %s\n", request.out.c_str(), size_text(size_of(request.out)).c_str(),
                   d.device.empty() ? "one device" : d.device.c_str(), summary_of(d.trace).c_str());
+    }
   }
   if (request.json) std::printf("%s\n", list.dump(2).c_str());
   return 0;
@@ -235,9 +238,10 @@ int record_program(const RecordRequest& request) {
   ordered_json list = ordered_json::array();
   for (const Trace& trace : read_trace_file(file)) {
     list.push_back(json_of(request.out, trace));
-    if (!request.json)
+    if (!request.json) {
       std::printf("%s  %s, %s: %s\n", request.out.c_str(), size_text(size_of(file)).c_str(),
                   trace.device.c_str(), summary_of(trace).c_str());
+    }
   }
   if (request.json)
     std::printf("%s\n", ordered_json{{"exit_code", code}, {"traces", list}}.dump(2).c_str());

@@ -120,10 +120,12 @@ Scope scope_of(const AllocInput& input, bool whole) {
     }
     if (i + 1 == all.steps.size()) scope.notes.push_back(differs);
   }
-  if (!whole && all.steps.size() < 2)
+  if (!whole) {
     scope.notes.push_back(
-        str("the trace has ", count_text(all.steps.size(), "step"), ", not two to compare"));
-  else if (!whole) scope.notes.emplace_back("no two steps in a row are equal");
+        all.steps.size() > 1
+            ? "no two steps in a row are equal"
+            : str("the trace has ", count_text(all.steps.size(), "step"), ", not two to compare"));
+  }
   scope.what = "the whole trace";
   scope.intervals = intervals_of(input.trace);
   return scope;
@@ -221,15 +223,17 @@ std::string text_of(const Outcome& o) {
              size_text(o.plan.max_load), " (", fixed(1e3 * o.seconds, 0), " ms)\n");
   if (o.scope.staying != 0)
     out += str("beside it ", size_text(o.scope.staying), " stay out all the time\n");
-  if (o.scope.came + o.scope.go != 0)
+  if (o.scope.came + o.scope.go != 0) {
     out += str(count_text(o.scope.came, "block"), " from before, ", count_text(o.scope.go, "block"),
                " living on after it\n");
-  if (o.scope.step != 0)
+  }
+  if (o.scope.step != 0) {
     out +=
         str("replayed with plan:on the trace reserves ",
             size_text(o.followed.result.stats.reserved_peak), ", ",
             fixed(o.followed.result.peak_ratio(), 4), " times its max load; its last step makes ",
             count_text(o.followed.last_step_calls, "device call"), "\n");
+  }
   return out;
 }
 

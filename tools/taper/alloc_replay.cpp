@@ -263,9 +263,10 @@ void print_runs(const std::vector<Run>& runs, const Ratios& ratios, bool timed) 
   if (const std::string text = ratios.means(); !text.empty())
     std::printf("\nreserved / max load, geometric mean of those that finished: %s\n", text.c_str());
   for (const Run& run : runs) {
-    if (!run.result.failure.empty())
+    if (!run.result.failure.empty()) {
       std::printf("\n%s under %s\n%s\n", run.trace.c_str(), run.policy.c_str(),
                   run.result.failure.c_str());
+    }
   }
 }
 
