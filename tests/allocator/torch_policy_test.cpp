@@ -1,4 +1,6 @@
 // PyTorch's policies against what is published of them: sizes, scenarios, and users' reports.
+#include "taper/allocator/torch_policy.h"
+
 #include <gtest/gtest.h>
 
 #include "taper/tests/allocator/replaying.h"
