@@ -68,8 +68,8 @@ struct SegmentInfo {
   StreamId stream = 0;
   PoolId pool = 0;
   bool small = false;  // of torch's pool for small blocks
-  bool kept = false;   // of a private pool that gives nothing back
   std::vector<BlockInfo> blocks;
+  bool kept = false;   // of a private pool that gives nothing back
 };
 
 // One per device. Thread-safe. Memory freed on a stream is reused on it in order, without waiting;

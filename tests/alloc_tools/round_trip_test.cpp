@@ -198,7 +198,7 @@ TEST(SnapshotFit, KeepsWhatFits) {
   EXPECT_GT(maps, 20U);
   EXPECT_EQ(kept, maps);
   s.devices[0].segments.resize(1);
-  s.devices[0].segments[0] = {std::uint64_t{1} << 40, kPageBytes, 0, 0, false, false, {}};
+  s.devices[0].segments[0] = {std::uint64_t{1} << 40, kPageBytes, 0, 0, false, {}};
   f = fit_for_viewer(s.devices[0]);
   count();
   EXPECT_LT(kept, maps);
