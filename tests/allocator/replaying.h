@@ -8,6 +8,7 @@
 #include "taper/allocator/options.h"
 #include "taper/allocator/out_of_memory.h"
 #include "taper/allocator/sim_device.h"
+#include "taper/allocator/torch_policy.h"
 #include "taper/allocator/trace.h"
 
 namespace taper::testing {
