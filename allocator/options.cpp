@@ -120,9 +120,11 @@ AllocatorOptions parse_allocator_options(std::string_view text) {
   };
   Given given[std::size(kKeys)];
   std::size_t count = 0;
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(item.size() == text.size() ? item.size() : item.size() + 1);
+  for (bool more = !text.empty(); more;) {
+    const std::size_t comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
     const std::size_t colon = item.find(':');
     TAPER_CHECK(colon != std::string_view::npos && colon + 1 < item.size(),
                 "TAPER_ALLOC is written key:value,key:value; got '", item, "'. There are ",
@@ -201,12 +203,12 @@ std::string size_text(std::uint64_t bytes) {
   if (bytes < 1024) return str(bytes, " B");
   double x = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  while (x >= 1024 && unit + 1 < std::size(kUnits)) x /= 1024, ++unit;
+  while (x >= 1023.5 && unit + 1 < std::size(kUnits)) x /= 1024, ++unit;  // no "1024 KiB"
   char text[32];
   std::snprintf(text, sizeof text,
-                x < 10    ? "%.2f %s"
-                : x < 100 ? "%.1f %s"
-                          : "%.0f %s",
+                x < 9.995   ? "%.2f %s"
+                : x < 99.95 ? "%.1f %s"
+                            : "%.0f %s",
                 x, kUnits[unit]);
   return text;
 }

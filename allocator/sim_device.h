@@ -1,5 +1,6 @@
 // A device that exists in numbers only: any capacity, streams with virtual clocks, faults to order.
 #pragma once
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -63,7 +64,8 @@ class SimDevice final : public MemoryDevice {
   std::vector<std::vector<PhysicalPage>> at_;
   std::vector<std::uint8_t> state_{1};  // of physical pages, from 1: free, created, mapped
   std::vector<PhysicalPage> spare_;     // numbers to use again
-  std::uint64_t created_ = 0, mapped_ = 0;
+  std::atomic<std::uint64_t> created_{0};
+  std::uint64_t mapped_ = 0;
   std::size_t reserved_ = 0;
 };
 
