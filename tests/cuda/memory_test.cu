@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "taper/allocator/allocator.h"
 #include "taper/core/storage.h"
 #include "taper/cuda/launch.cuh"
 #include "taper/cuda/runtime.h"

@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 
+#include "taper/allocator/allocator.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/data/dataset.h"
 #include "taper/tests/autograd/ops_testing.h"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "taper/allocator/allocator.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/data/safetensors.h"
 #include "taper/tests/data/bad_safetensors.h"
