@@ -163,6 +163,47 @@ TEST(Report, CurvesKeepTheirPeaks) {
     ASSERT_LE(run.requested.low[i], run.requested.high[i]);
 }
 
+// A point of a curve knows the most of each of its events; the figures are those of one event.
+TEST(Report, FiguresAtThePeakAreThoseOfOneEvent) {
+  const Trace trace = network_steps(300, 4);
+  ToyAllocator toy;
+  std::vector<Block> blocks(trace.allocations);
+  std::vector<std::uint64_t> asked(trace.allocations);
+  AllocatorStats most;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < trace.events.size(); ++i) {
+    const TraceEvent& e = trace.events[i];
+    if (e.action == TraceAction::kAlloc)
+      blocks[e.block] = toy.allocate(e.bytes, e.stream), asked[e.block] = e.bytes;
+    if (e.action == TraceAction::kFree) toy.free(blocks[e.block], asked[e.block], e.stream);
+    const AllocatorStats now = toy.stats();
+    if (std::pair(now.reserved, now.allocated) > std::pair(most.reserved, most.allocated))
+      most = now, at = i;
+  }
+  const ReportRun run = toy_run(trace, "toy");
+  ASSERT_NE(run.largest_free.high[at / run.events_per_point], most.largest_free);
+  const Json peak = Json::parse(data_text(report_html(trace, {run})))["runs"][0]["peak"];
+  EXPECT_EQ(peak["event"], at);
+  EXPECT_EQ(peak["reserved"], most.reserved);
+  EXPECT_EQ(peak["allocated"], most.allocated);
+  EXPECT_EQ(peak["requested"], most.requested);
+  EXPECT_EQ(peak["pending"], most.pending);
+  EXPECT_EQ(peak["largestFree"], most.largest_free);
+}
+
+TEST(Report, MapsAStepNeedSteps) {
+  const Trace trace = network_steps(4, 1);
+  ReportRun run = toy_run(trace, "toy");
+  const auto maps = [&](std::uint64_t steps, double maps_per_step) {
+    run.result.steps = steps, run.result.maps_per_step = maps_per_step;
+    return Json::parse(data_text(report_html(trace, {run})))["runs"][0]["result"]["mapsPerStep"];
+  };
+  EXPECT_EQ(maps(0, 0), nullptr);
+  EXPECT_EQ(maps(3, 0), nullptr);  // no quarter to warm up in
+  EXPECT_EQ(maps(4, 0), 0);
+  EXPECT_EQ(maps(4, 1.5), 1.5);
+}
+
 // A policy may keep two kinds of blocks terabytes apart.
 TEST(Report, UnusedAddressesAreCutShort) {
   TraceBuilder builder("far");

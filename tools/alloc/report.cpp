@@ -2,6 +2,7 @@
 #include "taper/tools/alloc/report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "taper/core/base/error.h"
 #include "taper/tools/alloc/report_parts.h"
@@ -37,6 +38,10 @@ void ReportRecorder::after(std::size_t event, const Allocator& allocator) {
   add(run_.requested, point, stats.requested);
   add(run_.pending, point, stats.pending);
   add(run_.largest_free, point, stats.largest_free);
+  const AllocatorStats& most = run_.peak.stats;
+  if (event == 0 ||
+      std::pair(stats.reserved, stats.allocated) > std::pair(most.reserved, most.allocated))
+    run_.peak = {event, stats};
   const std::uint64_t changes = stats.device_calls + stats.pages_mapped + stats.pages_unmapped;
   if (changes != map_changes_ && event >= next_map_) {
     map_changes_ = changes;

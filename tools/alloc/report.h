@@ -25,12 +25,19 @@ struct ReportRange {
   std::uint64_t begin = 0, end = 0;
 };
 
+// The event after which most is reserved, of those the first after which most is allocated.
+struct ReportPeak {
+  std::size_t event = 0;
+  AllocatorStats stats;  // then
+};
+
 // What one policy did. The blocks' sizes, lifetimes and origins are those of the trace.
 struct ReportRun {
   std::string policy;
   TwinResult result;
   std::uint64_t events_per_point = 1;  // of the curves
   ReportCurve reserved, allocated, requested, pending, largest_free;
+  ReportPeak peak;
   std::vector<ReportPlace> places;  // by block number
   std::vector<ReportRange> ranges;
 };

@@ -7,14 +7,10 @@
 namespace taper::tools {
 namespace {
 
-// The point at which `curve` is highest, and `then` at the highest of that.
-std::size_t peak(const ReportCurve& curve, const ReportCurve& then) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < curve.high.size(); ++i) {
-    const bool as_high = curve.high[i] == curve.high[best] && then.high[i] > then.high[best];
-    if (curve.high[i] > curve.high[best] || as_high) best = i;
-  }
-  return best;
+// The first of a curve's points that is highest.
+std::size_t highest(const ReportCurve& curve) {
+  const auto best = std::max_element(curve.high.begin(), curve.high.end());
+  return static_cast<std::size_t>(best - curve.high.begin());
 }
 
 // Around the peaks of each run, `reach` events to either side.
@@ -22,12 +18,13 @@ std::vector<Window> windows_of(const std::vector<ReportRun>& runs,
                                std::size_t events,
                                std::size_t reach) {
   std::vector<Window> windows;
+  const auto around = [&](std::size_t begin, std::size_t end) {
+    windows.push_back({begin > reach ? begin - reach : 0, std::min(events, end + reach)});
+  };
   for (const ReportRun& run : runs) {
-    for (const std::size_t point :
-         {peak(run.reserved, run.allocated), peak(run.requested, run.requested)}) {
-      const std::size_t begin = point * run.events_per_point, end = begin + run.events_per_point;
-      windows.push_back({begin > reach ? begin - reach : 0, std::min(events, end + reach)});
-    }
+    around(run.peak.event, run.peak.event + 1);
+    const std::size_t point = highest(run.requested);
+    around(point * run.events_per_point, (point + 1) * run.events_per_point);
   }
   return windows;
 }

@@ -18,6 +18,7 @@ constexpr std::size_t kBlockBudget = 3'400'000, kRangeBudget = 300'000, kSiteBud
                       kGridBudget = 500'000;
 constexpr std::size_t kBytesABlock = 14, kBytesARange = 12;  // about
 constexpr std::uint64_t kPage = kPageBytes;
+constexpr std::uint64_t kFewSteps = 4;  // fewer have no first quarter to warm up in
 
 std::string base64(const std::vector<std::uint8_t>& bytes) {
   const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -262,7 +263,7 @@ Json result_of(const TwinResult& r) {
           {"failure", r.failure},
           {"maxLoad", r.max_load},
           {"steps", r.steps},
-          {"mapsPerStep", r.maps_per_step},
+          {"mapsPerStep", r.steps < kFewSteps ? Json() : Json(r.maps_per_step)},
           {"hash", std::to_string(r.placement_hash)},
           {"seconds", r.seconds},
           {"reservedPeak", s.reserved_peak},
@@ -280,6 +281,12 @@ Json result_of(const TwinResult& r) {
           {"streamWaits", s.stream_waits},
           {"retries", s.retries},
           {"ooms", s.ooms}};
+}
+
+Json peak_of(const ReportPeak& peak) {
+  const AllocatorStats& s = peak.stats;
+  return {{"event", peak.event},      {"reserved", s.reserved}, {"allocated", s.allocated},
+          {"requested", s.requested}, {"pending", s.pending},   {"largestFree", s.largest_free}};
 }
 
 // Where a run puts the blocks that are shown one by one.
@@ -316,6 +323,7 @@ Json run_of(const ReportRun& run,
     curves[name] = {{"low", packed_curve(curve->low)}, {"high", packed_curve(curve->high)}};
   return {{"policy", run.policy},
           {"result", result_of(run.result)},
+          {"peak", peak_of(run.peak)},
           {"perPoint", run.events_per_point},
           {"curves", std::move(curves)},
           {"unit", axis.unit()},

@@ -57,9 +57,9 @@ function element(tag, text, cls) {
   return e;
 }
 function legend(into, entries) {
-  into.replaceChildren(...entries.map(([colour, name, value]) => {
+  into.replaceChildren(...entries.map(([colour, name, value, line]) => {
     const e = element('span', undefined, 'legend');
-    if (colour) e.append(Object.assign(element('i'), {style: 'background:' + colour}));
+    if (colour) e.append(Object.assign(element('i'), {style: 'background:' + colour, className: line || ''}));
     e.append(element('span', name));
     if (value !== undefined) e.append(element('b', value));
     return e;
@@ -162,32 +162,57 @@ function stepsAxis(g, w, y0, y1) {
 function cursor(g, w, y0, y1) {
   const x = eventX(time, w);
   if (x < LEFT || x > w - RIGHT) return;
-  g.strokeStyle = css.mark, g.lineWidth = 1;
+  g.strokeStyle = css.ink, g.lineWidth = 1.2;
   g.beginPath(), g.moveTo(x, y0), g.lineTo(x, y1), g.stroke();
 }
-function curve(g, w, of, perPoint, colour, Y, width, filled) {
-  const c = of, n = c.high.length, from = Math.max(0, Math.floor(view.e0 / perPoint) - 1);
-  const to = Math.min(n, Math.ceil(view.e1 / perPoint) + 1);
-  g.beginPath();
-  for (let i = from; i < to; ++i) {
-    const x = eventX(i * perPoint, w), x2 = eventX(Math.min((i + 1) * perPoint, EVENTS), w);
-    if (i === from) g.moveTo(x, Y(c.high[i])); else g.lineTo(x, Y(c.high[i]));
-    g.lineTo(x2, Y(c.high[i]));
-  }
-  g.strokeStyle = colour, g.lineWidth = width, g.stroke();
+// A line along the most of each point, dashed as `dash` says; `filled` down to nothing.
+function curve(g, w, of, perPoint, colour, Y, width, dash, filled) {
+  const c = of.high, from = Math.max(0, Math.floor(view.e0 / perPoint) - 1), to = Math.min(c.length, Math.ceil(view.e1 / perPoint) + 1);
+  if (from >= to) return;
+  const X = i => eventX(Math.min(i * perPoint, EVENTS), w);
+  g.beginPath(), g.moveTo(X(from), Y(c[from]));
+  for (let i = from; i < to; ++i) g.lineTo(X(i), Y(c[i])), g.lineTo(X(i + 1), Y(c[i]));
+  g.strokeStyle = colour, g.lineWidth = width, g.setLineDash(dash), g.stroke(), g.setLineDash([]);
   if (!filled) return;
-  for (let i = to - 1; i >= from; --i) {
-    g.lineTo(eventX(Math.min((i + 1) * perPoint, EVENTS), w), Y(c.low[i]));
-    g.lineTo(eventX(i * perPoint, w), Y(c.low[i]));
+  g.lineTo(X(to), Y(0)), g.lineTo(X(from), Y(0));
+  g.globalAlpha = 0.3, g.fillStyle = colour, g.fill(), g.globalAlpha = 1;
+}
+// The other policies' lines differ by their dashes, in the legend too.
+const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 6], [12, 4]];
+const otherRuns = () => data.runs.filter(r => r !== run);
+const dashOf = n => DASHES[n % DASHES.length];
+function dashed(colour, dash) {  // as a background
+  let at = 0;
+  const parts = (dash.length ? dash : [1, 0]).map((n, i) => `${i % 2 ? '#0000' : colour} ${at}px ${at += n}px`);
+  return `repeating-linear-gradient(90deg, ${parts.join(', ')}) center / 100% 3px no-repeat`;
+}
+// Each policy's name at the right end of its line, above it; lines that are one share a name, and names
+// that would meet are moved apart.
+function nameLines(g, w, y0, Y) {
+  const ends = [];
+  for (const r of data.runs) {
+    const c = r.curves.reserved.high, i = Math.min(c.length - 1, Math.ceil(view.e1 / r.perPoint) - 1);
+    const y = Y(c[i] || 0) - 6, same = ends.find(e => Math.abs(e.y - y) < 1);
+    if (same) same.name += ', ' + r.policy, same.own = same.own || r === run;
+    else ends.push({name: r.policy, own: r === run, y});
   }
-  g.globalAlpha = 0.25, g.fillStyle = colour, g.fill(), g.globalAlpha = 1;
+  ends.sort((a, b) => b.y - a.y);
+  let below = Infinity;
+  for (const e of ends) below = e.y = Math.min(e.y, below - 13);
+  let above = y0 + 10;
+  for (const e of ends.reverse()) e.y = Math.max(e.y, above), above = e.y + 13;
+  g.textAlign = 'right', g.textBaseline = 'alphabetic', g.lineJoin = 'round';
+  for (const e of ends) {
+    g.strokeStyle = css.panel, g.lineWidth = 3, g.strokeText(e.name, w - RIGHT - 4, e.y);
+    g.fillStyle = e.own ? css.reserved : css.dim, g.fillText(e.name, w - RIGHT - 4, e.y);
+  }
 }
 function drawCurves() {
   const {g, w, h} = canvas('curves'), y0 = 8, y1 = h - 24;
   let top = 1;
   for (const r of data.runs) for (const v of r.curves.reserved.high) top = Math.max(top, v);
   for (const v of run.curves.requested.high) top = Math.max(top, v);
-  top *= 1.04;
+  top *= 1.1;  // with room for a name
   const Y = v => y1 - v / top * (y1 - y0);
   eventAxis(g, w, y0, y1);
   stepsAxis(g, w, y0, y1);
@@ -199,22 +224,18 @@ function drawCurves() {
   }
   g.save();
   g.beginPath(), g.rect(LEFT, 0, w - LEFT - RIGHT, h), g.clip();
-  for (const r of data.runs) if (r !== run) curve(g, w, r.curves.reserved, r.perPoint, css.others, Y, 1, false);
-  // Requested lies on allocated, mostly: a thin line on a thick one.
-  const wide = {reserved: 1.5, allocated: 3.5, requested: 1.2, pending: 1.5}, crowded = (view.e1 - view.e0) / run.perPoint > w;
-  for (const k of CURVES) curve(g, w, run.curves[k], run.perPoint, css[k], Y, crowded ? 1.1 : wide[k], k === 'requested');
+  otherRuns().forEach((r, n) => curve(g, w, r.curves.reserved, r.perPoint, css.others, Y, 1.2, dashOf(n), false));
+  // Requested lies on allocated, mostly: dashes over a filled line show both.
+  const line = (k, width, dash, filled) => curve(g, w, run.curves[k], run.perPoint, css[k], Y, width, dash, filled);
+  const crowded = (view.e1 - view.e0) / run.perPoint > w / 4;
+  line('allocated', crowded ? 1 : 2.5, [], true);
+  line('requested', crowded ? 1 : 1.3, [6, 6], false);
+  line('pending', 1.5, [], false);
+  line('reserved', 1.8, [], false);
+  nameLines(g, w, y0, Y);
   cursor(g, w, y0, y1);
   g.restore();
 }
-function curveLegend() {
-  const at = pointAt(time);
-  const entries = CURVES.map(k => [css[k], k, size(run.curves[k].high[at] || 0)]);
-  entries.push(['', 'largest free block', size(run.curves.largestFree.high[at] || 0)]);
-  if (data.runs.length > 1) entries.push([css.others, 'reserved under the other policies']);
-  if (run.perPoint > 1) entries.push(['', `each point: the most of ${count(run.perPoint)} events`]);
-  legend($('curveLegend'), entries);
-}
-
 // The map of blocks is drawn once for each view; the cursor comes on top.
 let picture = null;
 const addressY = (p, y0, y1) => y1 - (p - view.a0) / (view.a1 - view.a0) * (y1 - y0);

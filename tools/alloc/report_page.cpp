@@ -14,14 +14,14 @@ const char* const kReportPage = R"html(<!doctype html>
   color-scheme: light dark;
   --page: #ffffff; --panel: #f5f6f8; --ink: #1b1e24; --dim: #5b6270; --line: #d8dce3;
   --mapped: #dfe4ec; --accent: #0b62c4; --mark: #c2185b;
-  --reserved: #0b62c4; --allocated: #00865e; --requested: #c77700; --pending: #b0468f; --others: #9aa2ae;
+  --reserved: #0b62c4; --allocated: #00865e; --requested: #c77700; --pending: #b0468f; --others: #7b8494;
   --few: #d9541e; --some: #7fa8d6; --full: #2f6fb5;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171c; --panel: #1c2027; --ink: #e6e9ee; --dim: #9aa3b0; --line: #363d48;
     --mapped: #2c333e; --accent: #6cb0f5; --mark: #ff6fa3;
-    --reserved: #6cb0f5; --allocated: #3ecf9e; --requested: #f2b04a; --pending: #e391c8; --others: #6b7482;
+    --reserved: #6cb0f5; --allocated: #3ecf9e; --requested: #f2b04a; --pending: #e391c8; --others: #8a94a3;
     --few: #ff8a57; --some: #44698f; --full: #7db4ee;
   }
 }
@@ -37,6 +37,7 @@ canvas { display: block; width: 100%; cursor: crosshair; margin-top: 6px; border
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 label, .legend { display: inline-flex; gap: 6px; align-items: center; }
 .legend i { width: 11px; height: 11px; border-radius: 2px; border: 1px solid #8886; flex: none; }
+.legend i.line { width: 26px; border: 0; border-radius: 0; }
 .legend b { font-weight: 600; font-variant-numeric: tabular-nums; }
 .fill { flex: 1; }
 button, select { font: inherit; color: inherit; background: var(--page); border: 1px solid var(--line); border-radius: 5px;

@@ -83,52 +83,47 @@ function drawPins(now) {
 }
 
 // --- figures ---
-// The point at which most is reserved, and of those the one at which most is out.
-function peak(r) {
-  const R = r.curves.reserved.high, A = r.curves.allocated.high;
-  let best = 0;
-  R.forEach((v, i) => { if (v > R[best] || (v === R[best] && A[i] > A[best])) best = i; });
-  return best;
+function curveLegend() {
+  const at = pointAt(time);
+  const value = (r, k) => {  // of the events of a point: all that is known is the least and the most
+    const low = size(r.curves[k].low[at] || 0), high = size(r.curves[k].high[at] || 0);
+    return low === high ? high : low + ' – ' + high;
+  };
+  const swatch = {requested: [dashed(css.requested, [4, 3]), 'line']};
+  const entries = CURVES.map(k => {
+    const [colour, line] = swatch[k] || [css[k], ''];
+    return [colour, k, value(run, k), line];
+  });
+  entries.push(['', 'largest free block', value(run, 'largestFree')]);
+  otherRuns().forEach((r, n) => entries.push([dashed(css.others, dashOf(n)), 'reserved under ' + r.policy, value(r, 'reserved'), 'line']));
+  if (run.perPoint > 1) entries.push(['', `each point: ${count(run.perPoint)} events, drawn at the most of them`]);
+  legend($('curveLegend'), entries);
 }
-// The event at which most was out while the most was reserved.
-function peakEvent() {
-  const e0 = peak(run) * run.perPoint, e1 = e0 + run.perPoint, changes = new Map();
-  const change = (e, n) => { if (e > e0 && e < e1) changes.set(e, (changes.get(e) || 0) + n); };
-  let load = 0, best = e0, most = 0;
-  for (let i = 0; i < B.count; ++i) {
-    if (B.begin[i] <= e0 && e0 < B.end[i]) load += takes(i);
-    change(B.begin[i], takes(i)), change(B.end[i], -takes(i));
-  }
-  most = load;
-  for (const [e, n] of [...changes].sort((a, b) => a[0] - b[0])) {
-    load += n;
-    if (load > most) most = load, best = e;
-  }
-  return best;
-}
+const ratio = r => r.maxLoad ? (r.reservedPeak / r.maxLoad).toFixed(4) : '–';
 function summary() {
   const r = run.result, entries = [['', 'peak reserved', size(r.reservedPeak)], ['', 'peak requested', size(r.requestedPeak)],
-    ['', 'peak ratio', (r.reservedPeak / r.maxLoad).toFixed(4)], ['', 'device calls', count(r.deviceCalls)]];
+    ['', 'peak ratio', ratio(r)], ['', 'device calls', count(r.deviceCalls)]];
   legend($('summary'), entries);
   if (!r.finished) $('summary').append(element('span', `out of memory at event ${count(r.stopped)}`, 'bad'));
 }
 function metrics() {
-  const at = f => data.runs.map(r => { const p = peak(r), v = k => r.curves[k].high[p] || 0; return f(v); });
+  const at = f => data.runs.map(r => f(r.peak));  // one event's figures: a curve's points would mix several
   const of = f => data.runs.map(r => f(r.result));
   const table = [
     ['peak reserved R', of(r => size(r.reservedPeak))],
     ['peak requested Q, the least that is needed', of(r => size(r.maxLoad))],
-    ['peak R / peak Q', of(r => (r.reservedPeak / r.maxLoad).toFixed(4))],
+    ['peak R / peak Q', of(ratio)],
     ['peak allocated A', of(r => size(r.allocatedPeak))],
     ['peak pending P', of(r => size(r.pendingPeak))],
-    ['internal (A − Q) / R, where R peaks', at(v => percent((v('allocated') - v('requested')) / v('reserved')))],
-    ['external (R − A − P) / R, where R peaks', at(v => percent(Math.max(0, v('reserved') - v('allocated') - v('pending')) / v('reserved')))],
-    ['largest free block, where R peaks', at(v => size(v('largestFree')))],
+    ['internal (A − Q) / R, where R peaks', at(p => percent((p.allocated - p.requested) / p.reserved))],
+    ['external (R − A − P) / R, where R peaks', at(p => percent((p.reserved - p.allocated - p.pending) / p.reserved))],
+    ['largest free block, where R peaks', at(p => size(p.largestFree))],
+    ['event at which R peaks and A is most', at(p => count(p.event))],
     ['cached at the end: releasable', of(r => size(r.releasable))],
     ['cached at the end: beside live blocks', of(r => size(r.inactiveSplit))],
     ['device calls', of(r => count(r.deviceCalls))],
     ['pages mapped / unmapped', of(r => count(r.pagesMapped) + ' / ' + count(r.pagesUnmapped))],
-    ['page maps a step, after warm-up', of(r => r.mapsPerStep.toFixed(1))],
+    ['page maps a step, after warm-up', of(r => r.mapsPerStep === null ? '–' : r.mapsPerStep.toFixed(1))],
     ['waits between streams', of(r => count(r.streamWaits))],
     ['retries', of(r => count(r.retries))],
     ['finished', of(r => r.finished ? 'yes' : `out of memory at event ${count(r.stopped)}`)],
@@ -216,7 +211,7 @@ function follow(id, positionOf, textOf) {
     if (from) {  // the frame that is being drawn
       const g = c.getContext('2d');
       if (id === 'map') drawMap(); else drawCurves();
-      g.strokeStyle = css.mark, g.setLineDash([4, 3]);
+      g.strokeStyle = css.ink, g.setLineDash([4, 3]);
       g.strokeRect(from[0], id === 'map' ? from[1] : 4, x - from[0], id === 'map' ? y - from[1] : +c.dataset.height - 28);
       g.setLineDash([]);
     }
@@ -261,7 +256,7 @@ function start() {
   chooseColours(), metrics();
   const asked = new URLSearchParams(location.hash.slice(1));
   choosePolicy(data.runs.find(r => r.policy === asked.get('policy')) || run);
-  setTime(asked.has('event') ? +asked.get('event') || 0 : peakEvent());
+  setTime(asked.has('event') ? +asked.get('event') || 0 : run.peak.event);
   if (asked.has('page')) chosen = [(+asked.get('page') || 0) * data.page, data.page];
   $('time').addEventListener('input', () => setTime(+$('time').value));
   $('colour').addEventListener('change', () => { chooseColours(); draw(); });
@@ -297,7 +292,7 @@ function start() {
     else if (e.key === '+' || e.key === '=') zoom(0.5);
     else if (e.key === '-') zoom(2);
     else if (e.key === '0') showAll();
-    else if (e.key === 'p') setTime(peakEvent());
+    else if (e.key === 'p') setTime(run.peak.event);
     else return;
     e.preventDefault();
   });
