@@ -69,7 +69,7 @@ struct SegmentInfo {
   PoolId pool = 0;
   bool small = false;  // of torch's pool for small blocks
   std::vector<BlockInfo> blocks;
-  bool kept = false;   // of a private pool that gives nothing back
+  bool kept = false;  // of a private pool that gives nothing back
 };
 
 // One per device. Thread-safe. Memory freed on a stream is reused on it in order, without waiting;

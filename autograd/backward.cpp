@@ -62,7 +62,7 @@ std::size_t hash_of(const Node* node) {
 class AtEntry {
  public:
   explicit AtEntry(const Entry& entry) : kept_(call_site) {
-    call_site = {entry.loc, entry.op->name(),  entry.scope, true,
+    call_site = {entry.loc, entry.op->name(), entry.scope, true,
                  nullptr,   entry.op->name(), entry.index};
   }
 

@@ -68,8 +68,8 @@ TEST(Options, UnknownTwiceOrWithoutEffect) {
 }
 
 TEST(Options, BadForms) {
-  for (const char* text :
-       {"slack", "slack:", ",", "slack:0.1,,limit:1G", ":", "limit=1G", ",slack:0.1", "slack:0.1,", " "})
+  for (const char* text : {"slack", "slack:", ",", "slack:0.1,,limit:1G", ":", "limit=1G",
+                           ",slack:0.1", "slack:0.1,", " "})
     expect_refused(text, "key:value,key:value");
 }
 
