@@ -11,9 +11,10 @@
 
 namespace taper {
 
-// The rows "id,lower,upper,size" of ../shared/data/alloc/`name`; none where there is no such file.
-inline std::vector<Interval> read_lifetimes(const std::string& name) {
-  std::ifstream in(TAPER_TESTS_DIR "/../../shared/data/alloc/" + name);
+// The rows "id,lower,upper,size" of ../shared/data/alloc/`name`, seen from the folder `tests`; none
+// where there is no such file.
+inline std::vector<Interval> read_lifetimes(const std::string& tests, const std::string& name) {
+  std::ifstream in(tests + "/../../shared/data/alloc/" + name);
   std::vector<Interval> intervals;
   std::string line;
   std::getline(in, line);
