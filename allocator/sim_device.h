@@ -9,7 +9,7 @@
 namespace taper {
 
 // Its addresses must not be touched. Not for concurrent use of one stream by two threads.
-class SimDevice final : public MemoryDevice {
+class SimDevice : public MemoryDevice {
  public:
   struct Settings {
     std::size_t capacity = std::size_t{80} << 30;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""From the user's frame to an op's derivative there are at most four frames of ours: frames.py PROGRAM.
+"""What gdb shows in the middle of backward: at most four frames of ours from the user's to an op's derivative, and the
+page map of memory. frames.py PROGRAM.
 
 Exits with 77 (skipped) where gdb is missing or may not trace.
 """
@@ -17,7 +18,8 @@ if gdb is None:
     print("skipped: no gdb")
     sys.exit(77)
 commands = ["set pagination off", "set breakpoint pending on", "set print frame-arguments none",
-            "break taper::ops::rows::Mul::gradients", "run", "backtrace"]
+            "break taper::ops::rows::Mul::gradients", "run", "backtrace",
+            'printf "%s\\n", ((const char* (*)()) taper_mem_map)()']
 call = [gdb, "-nx", "-batch"]
 for command in commands:
     call += ["-ex", command]
@@ -39,3 +41,5 @@ if not re.search(r"frames\.cpp:7", frames[user]):
     sys.exit("the user's frame does not name its line")
 if len(ours) > MOST:
     sys.exit(f"more than {MOST}")
+if not re.search(r"^\s*0 B \[[^\]]+\].*of stream 0", text, re.M) or "reserved" not in text:
+    sys.exit("taper_mem_map() shows no map\n" + text)
