@@ -19,7 +19,8 @@
 namespace taper::emulated {
 namespace {
 
-constexpr size_t kPage = size_t{2} << 20;  // the granularity of real devices
+constexpr size_t kPage = size_t{2} << 20;     // the granularity of real devices
+constexpr size_t kFilled = size_t{64} << 10;  // of each page
 
 struct Physical {
   int device = 0;
@@ -203,8 +204,8 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, si
   std::lock_guard guard(s.lock);
   for (auto m = s.mapped.lower_bound(at); m != s.mapped.end() && m->first < at + bytes; ++m) {
     Physical& p = s.physical.at(m->second.handle);
-    // What nobody wrote reads as NaN and -1.
-    if (p.fresh) std::memset(reinterpret_cast<void*>(m->first), 0xff, m->second.bytes);
+    // What nobody wrote reads as NaN and -1, as far as filling it is cheap.
+    if (p.fresh) std::memset(reinterpret_cast<void*>(m->first), 0xff, kFilled);
     p.fresh = false;
   }
   return CUDA_SUCCESS;

@@ -67,6 +67,49 @@ TEST(CudaAllocator, RunsOutWithATextAndGivesItsCacheBack) {
   EXPECT_GE(now, available);
 }
 
+TEST(CudaAllocator, PagesMoveBeforeMemoryRunsOut) {
+  device(0).empty_cache();
+  size_t available = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&available, &total), cudaSuccess);
+  const size_t piece = available / 16 / kPageBytes * kPageBytes;
+  std::vector<Block> blocks;
+  for (int i = 0; i < 15; ++i) blocks.push_back(device(0).allocate(piece, 0));
+  for (size_t i = 0; i < blocks.size(); i += 2) device(0).free(blocks[i], piece, 0);
+  const Block large = device(0).allocate(7 * piece, 0);  // no 7 of the 8 free pieces are neighbours
+  EXPECT_NE(large.data, nullptr);
+  EXPECT_EQ(cudaMemset(static_cast<char*>(large.data) + 7 * piece - 512, 1, 512), cudaSuccess);
+  device(0).free(large, 7 * piece, 0);
+  for (size_t i = 1; i < blocks.size(); i += 2) device(0).free(blocks[i], piece, 0);
+  device(0).empty_cache();
+}
+
+TEST(PinnedAllocator, ItsMemoryIsKnownToTheDevice) {
+  Allocator& pinned = pinned_allocator();
+  const Block block = pinned.allocate(5'000'000, 0);
+  cudaPointerAttributes attributes{};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, block.data), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  pinned.free(block, 5'000'000, 0);
+  pinned.empty_cache();
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, block.data), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_EQ(pinned.stats().reserved, 0u);
+}
+
+// A pool of powers of two would hold twice as much (pytorch#95827).
+TEST(PinnedAllocator, ASmallBlockDoesNotCostALargeOne) {
+  Allocator& pinned = pinned_allocator();
+  constexpr size_t kLarge = size_t{40} << 20, kSmall = 10'000;
+  const Block first = pinned.allocate(kLarge, 0);
+  pinned.free(first, kLarge, 0);
+  const Block small = pinned.allocate(kSmall, 0);
+  const Block second = pinned.allocate(kLarge, 0);
+  EXPECT_LE(pinned.stats().reserved_peak, kLarge + kPageBytes);
+  pinned.free(small, kSmall, 0);
+  pinned.free(second, kLarge, 0);
+  pinned.empty_cache();
+}
+
 __global__ void set_to(int* x, int value) {
   *x = value;
 }
