@@ -79,9 +79,9 @@ std::size_t cgroup_left() {
 }
 
 std::uint64_t milliseconds() {
-  using namespace std::chrono;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
-      duration_cast<std::chrono::milliseconds>(steady_clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ std::vector<std::string> what_would_fit(const Allocator& allocator, const Memory
                       size_text(allocator.device().capacity())));
   }
   if (report.asked > report.capacity) {
-    out.push_back("the request alone is more than the capacity");
+    out.emplace_back("the request alone is more than the capacity");
     return out;
   }
   if (options.trace_events == 0) return out;  // nothing was recorded; the twins below end here
@@ -129,10 +129,11 @@ std::vector<std::string> what_would_fit(const Allocator& allocator, const Memory
   settings.options.trace_events = 0;
   const std::size_t least = min_capacity(trace, settings);
   const bool taper = options.policy == AllocatorPolicy::kTaper;
-  if (!taper && least <= report.capacity)
+  if (!taper && least <= report.capacity) {
     out.push_back(str("under policy:taper they fit in ", exactly(least)));
-  else if (least > report.capacity)
+  } else if (least > report.capacity) {
     out.push_back(str("the smallest capacity at which they fit is ", exactly(least)));
+  }
   return out;
 }
 

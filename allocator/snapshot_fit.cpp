@@ -173,43 +173,72 @@ class Undo {
   std::map<std::uint64_t, std::uint64_t> live_;
 };
 
-// `maps` is false where blocks have other addresses than maps.
-void undo_all(const Trace& trace, bool maps, FittedTrace& f) {
-  f.fits.assign(trace.events.size(), Fit::kKeep);
-  std::vector<Fit> of_block(trace.allocations, Fit::kKeep);
-  Undo undo(f.segments);
-  for (std::size_t i = trace.events.size(); i-- > 0;) {
-    const TraceEvent& e = trace.events[i];
-    const std::uint64_t stream = trace.streams[e.stream];
-    Fit& fit = f.fits[i];
-    if (e.action == TraceAction::kMap || e.action == TraceAction::kUnmap) {
-      const std::uint64_t begin = e.block * std::uint64_t{kBlockBytes}, end = begin + e.bytes;
-      const bool sane = maps && end > begin;
-      const bool fits =
-          sane && (e.action == TraceAction::kMap ? undo.undo_map(begin, end)
-                                                 : undo.undo_unmap(begin, end, stream));
-      fit = fits ? Fit::kKeep : Fit::kDrop;
-    } else if (e.action == TraceAction::kFree || e.action == TraceAction::kAlloc) {
-      const std::uint64_t begin = f.offsets[e.block], end = begin + f.bytes[e.block];
-      Fit& block = of_block[e.block];
-      if (e.action == TraceAction::kFree) {
-        if (end <= begin) block = Fit::kDrop;
-        else if (undo.live(begin, end)) block = Fit::kDrop;
-        else if (!undo.inside(begin, end))
-          block = undo.undo_unmap(begin, end, stream) ? Fit::kAlone : Fit::kDrop;
-        if (block != Fit::kDrop) undo.undo_free(begin, end);
-      } else if (end <= begin) {
-        block = Fit::kDrop;
-      } else if (block != Fit::kDrop) {
-        undo.undo_alloc(begin);
-        if (block == Fit::kAlone) undo.undo_map(begin, end);
-      }
-      fit = block;
-    } else if (e.action != TraceAction::kOom) {
-      fit = Fit::kDrop;
+// Undoes the events from the last to the first, and finds those that can be undone.
+class Undoer {
+ public:
+  // `maps` is false where blocks have other addresses than maps.
+  Undoer(const Trace& trace, bool maps, FittedTrace& f)
+      : trace_(trace),
+        maps_(maps),
+        f_(f),
+        undo_(f.segments),
+        of_block_(trace.allocations, Fit::kKeep) {}
+
+  void all() {
+    f_.fits.assign(trace_.events.size(), Fit::kKeep);
+    for (std::size_t i = trace_.events.size(); i-- > 0;) f_.fits[i] = one(trace_.events[i]);
+  }
+
+ private:
+  Fit one(const TraceEvent& e) {
+    switch (e.action) {
+      case TraceAction::kMap:
+      case TraceAction::kUnmap: return map(e);
+      case TraceAction::kFree: return free(e);
+      case TraceAction::kAlloc: return alloc(e);
+      case TraceAction::kOom: return Fit::kKeep;
+      default: return Fit::kDrop;
     }
   }
-}
+
+  Fit map(const TraceEvent& e) {
+    const std::uint64_t begin = e.block * std::uint64_t{kBlockBytes}, end = begin + e.bytes;
+    if (!maps_ || end <= begin) return Fit::kDrop;
+    const bool fits = e.action == TraceAction::kMap
+                          ? undo_.undo_map(begin, end)
+                          : undo_.undo_unmap(begin, end, trace_.streams[e.stream]);
+    return fits ? Fit::kKeep : Fit::kDrop;
+  }
+
+  Fit free(const TraceEvent& e) {
+    const std::uint64_t begin = f_.offsets[e.block], end = begin + f_.bytes[e.block];
+    Fit& fit = of_block_[e.block];
+    if (end <= begin || undo_.live(begin, end)) {
+      fit = Fit::kDrop;
+    } else if (!undo_.inside(begin, end)) {
+      const bool fits = undo_.undo_unmap(begin, end, trace_.streams[e.stream]);
+      fit = fits ? Fit::kAlone : Fit::kDrop;
+    }
+    if (fit != Fit::kDrop) undo_.undo_free(begin, end);
+    return fit;
+  }
+
+  Fit alloc(const TraceEvent& e) {
+    const std::uint64_t begin = f_.offsets[e.block], end = begin + f_.bytes[e.block];
+    Fit& fit = of_block_[e.block];
+    if (end <= begin) fit = Fit::kDrop;
+    if (fit == Fit::kDrop) return fit;
+    undo_.undo_alloc(begin);
+    if (fit == Fit::kAlone) undo_.undo_map(begin, end);
+    return fit;
+  }
+
+  const Trace& trace_;
+  const bool maps_;
+  FittedTrace& f_;
+  Undo undo_;
+  std::vector<Fit> of_block_;
+};
 
 }  // namespace
 
@@ -226,7 +255,7 @@ FittedTrace fit_for_viewer(const DeviceSnapshot& d) {
     SegmentInfo s = one_segment(d.trace, f);
     if (s.bytes != 0) f.segments.push_back(std::move(s));
   }
-  undo_all(d.trace, known, f);
+  Undoer(d.trace, known, f).all();
   return f;
 }
 

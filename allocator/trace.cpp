@@ -49,9 +49,10 @@ std::string first_fault(const Trace& trace) {
       return str("event ", i, " names stream ", e.stream, " of ", trace.streams.size());
     switch (e.action) {
       case TraceAction::kAlloc:
-        if (e.block != out.size())
+        if (e.block != out.size()) {
           return str("event ", i, " allocates block ", e.block, " where block ", out.size(),
                      " is next");
+        }
         out.push_back(true);
         break;
       case TraceAction::kFree:

@@ -211,9 +211,10 @@ bool PickleParser::step(unsigned char opcode) {
 
 void PickleParser::refuse_opcode(unsigned char opcode) const {
   const char* call = name_of_call(opcode);
-  if (call != nullptr)
+  if (call != nullptr) {
     in_.refuse_at(in_.offset() - 1,
                   str("the opcode ", call, " is refused: a trace is data, and calls nothing"));
+  }
   in_.refuse_at(in_.offset() - 1, str("the opcode ", static_cast<int>(opcode),
                                       " is not one that snapshots are made of"));
 }

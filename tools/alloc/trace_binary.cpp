@@ -42,7 +42,7 @@ class BinaryReader {
 
   std::string text() {
     std::string s = in_.text(number());
-    in_.charge(3 * sizeof s + s.size());  // lists grow by doubling
+    in_.charge(3 * sizeof(std::string) + s.size());  // lists grow by doubling
     return s;
   }
 

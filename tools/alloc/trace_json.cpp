@@ -102,10 +102,13 @@ class JsonReader final : public nlohmann::json_sax<nlohmann::json> {
     else if (place() == Place::kSite && key_ == "op") t->sites.back().op = s;
     else if (place() == Place::kSite && key_ == "scope") t->sites.back().scope = s;
     else if (place() == Place::kFrame && key_ == "file") t->sites.back().frames.back().file = s;
-    else if (place() == Place::kFrame && key_ == "function")
+    else if (place() == Place::kFrame && key_ == "function") {
       t->sites.back().frames.back().function = s;
-    else if (place() == Place::kEvent && key_ == "action") t->events.back().action = action_of(s);
-    else if (key_ != "options") return other("a text");
+    } else if (place() == Place::kEvent && key_ == "action") {
+      t->events.back().action = action_of(s);
+    } else if (key_ != "options") {
+      return other("a text");
+    }
     return true;
   }
 

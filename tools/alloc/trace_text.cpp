@@ -84,11 +84,15 @@ std::vector<Trace> read_rmm(TraceInput& input) {
     e.stream = stream_of(field(line, ','), input);
     expect_end(line, input);
     if (action == "allocate failure") out.told(TraceAction::kOom, e);
-    else if (action != "allocate" && action != "free")
+    else if (action != "allocate" && action != "free") {
       input.refuse(str("expected allocate, free or allocate failure, got ", shown(action)));
-    else if (e.address == 0) continue;  // no memory
-    else if (action == "allocate") out.alloc(e);
-    else out.free(e);
+    } else if (e.address == 0) {
+      continue;  // no memory
+    } else if (action == "allocate") {
+      out.alloc(e);
+    } else {
+      out.free(e);
+    }
   }
   return only(out.finish(), "cuda:0");
 }
@@ -104,11 +108,15 @@ std::vector<Trace> read_stalloc(TraceInput& input) {
     e.bytes = number(field(line, ' '), input, "size");
     e.stream = number(field(line, ' '), input, "stream");
     expect_end(line, input);
-    if (action != "0" && action != "1")
+    if (action != "0" && action != "1") {
       input.refuse(str("expected 1 to allocate or 0 to free, got ", shown(action)));
-    else if (e.address == 0) continue;  // no memory
-    else if (action == "1") out.alloc(e);
-    else out.free(e);
+    } else if (e.address == 0) {
+      continue;  // no memory
+    } else if (action == "1") {
+      out.alloc(e);
+    } else {
+      out.free(e);
+    }
   }
   return only(out.finish(), "cuda:0");
 }
