@@ -21,6 +21,8 @@ struct AllocatorStats {
   std::uint64_t allocated_peak = 0;
   std::uint64_t requested = 0;  // what callers asked for, before rounding
   std::uint64_t requested_peak = 0;
+  // What may be reserved, by the device, the options and the address space; 0: see the options.
+  std::uint64_t limit = 0;
   std::uint64_t reserved = 0;  // taken from the device
   std::uint64_t reserved_peak = 0;
   std::uint64_t pending = 0;  // free blocks whose next user must wait for other streams
@@ -55,7 +57,7 @@ enum class BlockState : std::uint8_t { kLive, kPending, kFree };
 // One block of a memory map. Offsets count from the device's base.
 struct BlockInfo {
   std::uint64_t offset = 0, bytes = 0;
-  std::uint64_t requested = 0;  // of a live block
+  std::uint64_t requested = 0;  // of a live block; 0: the region of a plan
   BlockState state = BlockState::kFree;
   std::uint32_t site = 0;   // who asked, for site_of; 0: not known
   std::uint32_t entry = 0;  // low half of the tape entry's index; 0: none
@@ -73,7 +75,7 @@ struct SegmentInfo {
 };
 
 // One per device. Thread-safe. Memory freed on a stream is reused on it in order, without waiting;
-// on other streams after a wait of that stream, never of the host.
+// on other streams after a wait of that stream. The host waits where pages are taken from a stream.
 class Allocator {
  public:
   virtual ~Allocator() = default;

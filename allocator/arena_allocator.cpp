@@ -17,7 +17,8 @@ namespace {
 // Address space over capacity. Placing runs of pages by first fit, no order of requests needs more
 // than log2(pages of memory) times the memory (Robson 1974): 15.3 times for 80 GB.
 constexpr std::size_t kWindowFactor = 16;
-constexpr std::size_t kLargestWindow = std::size_t{2} << 40;  // offsets in 512 bytes fit 32 bits
+// Sizes and offsets in 512 bytes fit 32 bits.
+constexpr std::size_t kLargestWindow = (std::size_t{2} << 40) - kPageBytes;
 constexpr std::size_t kSmallestWindow = std::size_t{64} << 20;
 constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // beyond it rounding could overflow
 constexpr std::uint64_t kSmallestQuantum = std::uint64_t{1} << 20;
@@ -79,11 +80,14 @@ Block ArenaAllocator::allocate(std::size_t bytes, StreamId stream) {
   if (bytes <= window_ * kPageBytes) {
     const auto units = static_cast<std::uint32_t>(rounded / kBlockBytes);
     Heap& heap = heap_of(stream);
-    heap.lock.lock();
-    const Block planned = heap.plan == nullptr ? Block{} : take_planned(heap, bytes, rounded);
-    if (planned.data == nullptr) block = take(heap, units, bytes);
-    heap.lock.unlock();
-    if (planned.data != nullptr) return planned;
+    {
+      const std::lock_guard lock(heap.lock);
+      if (heap.plan != nullptr) {
+        const Block planned = take_planned(heap, bytes, rounded);
+        if (planned.data != nullptr) return planned;
+      }
+      block = take(heap, units, bytes);
+    }
     if (block == nullptr) block = take_slowly(heap, units, bytes);
   }
   if (block == nullptr) fail_out_of_memory(*this, bytes, rounded);
@@ -106,6 +110,8 @@ void ArenaAllocator::free(const Block& block, std::size_t requested, StreamId) n
 void ArenaAllocator::record_stream(const Block& block, StreamId stream) {
   if (block.data == nullptr) return;
   if (is_planned(block)) return record_stream_planned(block, stream);
+  TAPER_CHECK(stream < kStreams, "stream ", stream, " of ", device_->name(),
+              ": an allocator knows streams below ", kStreams);
   BlockNode* node = node_of(block);
   Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
   const std::lock_guard lock(heap.lock);
@@ -235,8 +241,10 @@ template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
 
 AllocatorStats ArenaAllocator::stats() const {
   AllocatorStats s = sum([](const Heap&) { return true; });
-  s.releasable += (reserved_.get() * kPageBytes) - s.reserved;  // idle pages are in no heap
-  s.reserved = reserved_.get() * kPageBytes;
+  const std::uint64_t reserved = reserved_.get() * kPageBytes;
+  s.releasable += reserved - std::min(s.reserved, reserved);  // idle pages are in no heap
+  s.reserved = reserved;
+  s.limit = limit_ * kPageBytes;
   s.reserved_peak = reserved_.peak() * kPageBytes;
   if (quantum_.load(std::memory_order_relaxed) != 0) {
     s.allocated_peak = std::max(s.allocated, total_peak_[0].load(std::memory_order_relaxed));
@@ -289,14 +297,19 @@ std::vector<SegmentInfo> ArenaAllocator::memory_map() const {
 }
 
 template <class F> void ArenaAllocator::each_run(F f) const {
-  std::size_t begin = 0;  // of what is mapped, between two holes
-  for (const auto& [hole, count] : holes_) {
-    for (std::size_t p = begin; p < hole; ++p) {
-      if (p == begin || pages_[p].heap != pages_[p - 1].heap)
-        f(*heaps_[pages_[p].heap].load(std::memory_order_relaxed), pages_[p].head);
+  const auto mapped = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t p = begin; p < end; ++p) {
+      const std::uint16_t heap = pages_[p].heap;
+      if (heap != 0 && (p == begin || heap != pages_[p - 1].heap))
+        f(*heaps_[heap].load(std::memory_order_relaxed), pages_[p].head);
     }
+  };
+  std::size_t begin = 0;
+  for (const auto& [hole, count] : holes_) {
+    mapped(begin, hole);
     begin = hole + count;
   }
+  mapped(begin, window_);
 }
 
 std::vector<SegmentInfo> ArenaAllocator::segments() const {

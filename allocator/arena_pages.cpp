@@ -29,11 +29,12 @@ BlockNode* ArenaAllocator::take_slowly(Heap& heap, std::uint32_t units, std::siz
       retries_.add(1);
       harvest_all();
     }
-    heap.lock.lock();
-    BlockNode* block = take(heap, units, bytes);
-    const Place place = block == nullptr ? find_place(heap, wanted) : Place{};
-    heap.lock.unlock();
-    if (block != nullptr) return block;
+    Place place;
+    {
+      const std::lock_guard lock(heap.lock);
+      if (BlockNode* block = take(heap, units, bytes)) return block;
+      place = find_place(heap, wanted);
+    }
     if (effort == kWithinSlack) {
       const std::size_t within = idle_.size() + free_growth(wanted);
       // Less free space may make this place a worse one: look again.
@@ -167,7 +168,7 @@ void ArenaAllocator::harvest_all() {
 
 // Makes up to `want` whole pages in a heap's free blocks idle, the lowest first. Returns how many.
 std::size_t ArenaAllocator::harvest(Heap& heap, std::size_t want) {
-  const std::size_t before = idle_.size();
+  const std::size_t before = idle_.size(), before_want = want;
   std::vector<PageRange> ranges;
   {
     const std::lock_guard lock(heap.lock);
@@ -185,12 +186,20 @@ std::size_t ArenaAllocator::harvest(Heap& heap, std::size_t want) {
       if (range.count == 0) break;
       want -= range.count;
       ranges.push_back(range);
-      heap.cut_pages(block, range.first, range.count, *device_);
+      heap.wait_for_users(block, *device_);
+    }
+    blocks.resize(ranges.size());
+    heap.reserve_nodes(blocks.size());
+    // The stream's work may still use them. What can fail comes before any page changes hands.
+    device_->synchronize(heap.stream, device_->mark(heap.stream));
+    idle_.reserve(idle_.size() + before_want - want);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const PageRange range = ranges[i];
+      heap.cut_pages(blocks[i], range.first, range.count);
       heap.ring.record(TraceAction::kUnmap, range.first * kPageBytes, range.count * kPageBytes, 0,
                        0, heap.stream, heap.pool);
     }
   }
-  device_->synchronize(heap.stream, device_->mark(heap.stream));  // its work may still use them
   for (const PageRange& range : ranges) unmap(range);
   return idle_.size() - before;
 }

@@ -24,6 +24,7 @@ Block ArenaAllocator::take_planned(Heap& heap, std::size_t bytes, std::size_t ro
   const std::uint64_t offset = heap.region->offset + at;
   heap.count.allocations.add(1);
   heap.count.blocks.add(1);
+  heap.count.requested.set(heap.count.requested.get() + bytes);
   heap.ring.record(TraceAction::kAlloc, offset, bytes, current_site(), call_site.entry_index,
                    heap.stream, heap.pool);
   char* data = base_ + offset;
@@ -37,6 +38,7 @@ void ArenaAllocator::free_planned(const Block& block, std::size_t bytes) noexcep
   heap.plan->free_planned(static_cast<std::uint32_t>(block.handle >> 1));
   heap.count.frees.add(1);
   heap.count.blocks.subtract(1);
+  heap.count.requested.set(heap.count.requested.get() - bytes);
   const auto offset = static_cast<std::uint64_t>(static_cast<char*>(block.data) - base_);
   heap.ring.record(TraceAction::kFree, offset, bytes, 0, 0, heap.stream, heap.pool);
 }
@@ -50,33 +52,42 @@ void ArenaAllocator::record_stream_planned(const Block& block, StreamId stream) 
 }
 
 void ArenaAllocator::note_step() {
+  const std::lock_guard one_at_a_time(step_mutex_);
   Heap& heap = heap_of(0);
-  heap.lock.lock();
-  heap.ring.record(TraceAction::kStep, 0, 0, 0, 0, 0, 0);
-  const bool due = heap.plan != nullptr && heap.plan->end_step();
-  if (heap.region != nullptr) heap.wait_for_users(heap.region, *device_);
-  heap.lock.unlock();
+  bool due = false;
+  {
+    const std::lock_guard lock(heap.lock);
+    heap.ring.record(TraceAction::kStep, 0, 0, 0, 0, 0, 0);
+    if (heap.plan == nullptr) return;
+    due = heap.plan->end_step();
+    // Before the region's memory is used again. While planned blocks are out, more may be to wait
+    // for.
+    if (heap.region != nullptr && heap.plan->planned_blocks() == 0)
+      heap.wait_for_users(heap.region, *device_);
+  }
   if (due) replan(heap);
 }
 
-// The heap has no plan meanwhile: the region is not one of the step's blocks. Without memory for it
-// the heap begins to learn anew.
+// No planned block is out. The heap has no plan meanwhile: the region is not one of the step's
+// blocks. Without memory for it the heap begins to learn anew.
 void ArenaAllocator::replan(Heap& heap) {
-  heap.lock.lock();
-  std::unique_ptr<StepPlan> plan = std::move(heap.plan);
-  if (heap.region != nullptr) heap.put(heap.region, *device_);
-  heap.region = nullptr;
-  heap.lock.unlock();
+  std::unique_ptr<StepPlan> plan;
+  {
+    const std::lock_guard lock(heap.lock);
+    plan = std::move(heap.plan);
+    if (heap.region != nullptr) heap.put(heap.region, *device_);
+    heap.region = nullptr;
+  }
   plan->make_plan();
-  const std::uint64_t bytes = plan->region_bytes();
   BlockNode* region = nullptr;
-  if (bytes != 0) {
+  if (const std::uint64_t bytes = plan->region_bytes(); bytes != 0) {
     const auto units = static_cast<std::uint32_t>(bytes / kBlockBytes);
-    heap.lock.lock();
-    region = take(heap, units, bytes);
-    heap.lock.unlock();
-    if (region == nullptr) region = take_slowly(heap, units, bytes);
-    if (region == nullptr) plan = std::make_unique<StepPlan>();
+    {
+      const std::lock_guard lock(heap.lock);
+      region = take(heap, units, 0);
+    }
+    if (region == nullptr) region = take_slowly(heap, units, 0);
+    if (region == nullptr) plan->forget();
   }
   const std::lock_guard lock(heap.lock);
   heap.region = region;

@@ -128,6 +128,7 @@ bool CpuDevice::create(std::size_t count, PhysicalPage* pages) {
 bool CpuDevice::map(std::size_t first, ArrayRef<PhysicalPage> pages) {
   char* begin = base_ + first * kPageBytes;
   const std::size_t bytes = pages.size() * kPageBytes;
+  if (available() < bytes) looked_at_.store(0, std::memory_order_relaxed);
   if (available() < bytes) return false;
   if (mprotect(begin, bytes, PROT_READ | PROT_WRITE) != 0) return false;
   if (huge_pages_) madvise(begin, bytes, MADV_HUGEPAGE);
@@ -137,6 +138,7 @@ bool CpuDevice::map(std::size_t first, ArrayRef<PhysicalPage> pages) {
 // Stays readable and writable: so the system's table of areas does not grow with every hole.
 void CpuDevice::unmap(std::size_t first, ArrayRef<PhysicalPage> pages) {
   madvise(base_ + first * kPageBytes, pages.size() * kPageBytes, MADV_DONTNEED);
+  looked_at_.store(0, std::memory_order_relaxed);  // there is more now
 }
 
 void CpuDevice::poison(const void* data, std::size_t bytes) {

@@ -7,7 +7,7 @@
 namespace taper {
 
 // Pages have no identity here: one that is unmapped is given to the system, and one that is mapped
-// comes zeroed. The host's streams run in order and need no marks.
+// comes zeroed. Streams of the host itself run in order and need no marks.
 class CpuDevice : public MemoryDevice {
  public:
   explicit CpuDevice(bool huge_pages);

@@ -22,6 +22,15 @@ void merge_waits(BlockWaits& to, const BlockWaits& from) {
   }
 }
 
+// Freeing cannot fail. A device that can give no mark is broken, and its next call says so.
+StreamMark mark_or_none(MemoryDevice& device, StreamId stream) noexcept {
+  try {
+    return device.mark(stream);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
 }  // namespace
 
 Heap::Heap(std::uint16_t heap_id,
@@ -47,9 +56,11 @@ Heap::~Heap() {
 BlockNode* Heap::take(std::uint32_t units, std::uint64_t requested, MemoryDevice& device) {
   BlockNode* block = free.best(units);
   if (block == nullptr) return nullptr;
-  BlockNode* rest = block->units > units ? new_node() : nullptr;  // may throw: before any change
+  // What may fail comes before any change.
+  reserve_nodes(1);
+  wait_for_users(block, device);
   remove(block);
-  settle(block, device);
+  BlockNode* rest = block->units > units ? new_node() : nullptr;
   if (rest != nullptr) {
     rest->offset = block->offset + std::uint64_t{units} * kBlockBytes;
     rest->units = block->units - units;
@@ -70,23 +81,25 @@ BlockNode* Heap::take(std::uint32_t units, std::uint64_t requested, MemoryDevice
   count.requested.set(count.requested.get() + requested);
   count.blocks.add(1);
   count.allocations.add(1);
-  ring.record(TraceAction::kAlloc, block->offset, requested, block->facts.site, here.entry_index,
-              stream, pool);
+  if (requested != 0)  // the region of a plan is told by the blocks in it
+    ring.record(TraceAction::kAlloc, block->offset, requested, block->facts.site, here.entry_index,
+                stream, pool);
   return block;
 }
 
 void Heap::put(BlockNode* block, MemoryDevice& device) {
   const LiveFacts facts = block->facts;
   if (plan != nullptr) plan->free(facts.name);
-  ring.record(TraceAction::kFree, block->offset, facts.requested, facts.site, facts.entry, stream,
-              pool);
+  if (facts.requested != 0)
+    ring.record(TraceAction::kFree, block->offset, facts.requested, facts.site, facts.entry, stream,
+                pool);
   count.allocated.set(count.allocated.get() - block->bytes());
   count.requested.set(count.requested.get() - facts.requested);
   count.blocks.subtract(1);
   count.frees.add(1);
   block->live = false;
   if (block->waits != nullptr) {
-    for (BlockWaits::Wait& w : block->waits->list) w.mark = device.mark(w.stream);
+    for (BlockWaits::Wait& w : block->waits->list) w.mark = mark_or_none(device, w.stream);
   }
   absorb(block);
   count_pinned();
@@ -105,14 +118,12 @@ void Heap::record_stream(BlockNode* block, StreamId user) {
 
 void Heap::wait_for_users(BlockNode* block, MemoryDevice& device) {
   if (block->waits == nullptr) return;
-  for (BlockWaits::Wait& w : block->waits->list) w.mark = device.mark(w.stream);
-  settle(block, device);
-}
-
-void Heap::settle(BlockNode* block, MemoryDevice& device) {
-  if (block->waits == nullptr) return;
-  for (const BlockWaits::Wait& w : block->waits->list) device.wait(stream, w.stream, w.mark);
+  for (BlockWaits::Wait& w : block->waits->list) {
+    if (block->live) w.mark = device.mark(w.stream);
+    device.wait(stream, w.stream, w.mark);
+  }
   count.stream_waits.add(block->waits->list.size());
+  if (!block->live) uncount_pending(block);
   delete block->waits;
   block->waits = nullptr;
 }
@@ -133,11 +144,11 @@ void Heap::add_pages(std::size_t first, std::size_t n) {
   count_pinned();
 }
 
-void Heap::cut_pages(BlockNode* block, std::size_t first, std::size_t n, MemoryDevice& device) {
+void Heap::cut_pages(BlockNode* block, std::size_t first, std::size_t n) {
   const std::uint64_t begin = first * kPageBytes, end = (first + n) * kPageBytes;
-  TAPER_ASSERT(!block->live && block->offset <= begin && end <= block->end());
+  TAPER_ASSERT(!block->live && block->waits == nullptr && block->offset <= begin &&
+               end <= block->end());
   remove(block);
-  settle(block, device);
   BlockNode* left = block->prev;
   BlockNode* right = block->next;
   if (end < block->end()) {
@@ -175,13 +186,18 @@ std::uint64_t Heap::largest_free() const {
   return block == nullptr ? 0 : block->bytes();
 }
 
-BlockNode* Heap::new_node() {
-  if (spare_ == nullptr) {
+void Heap::reserve_nodes(std::size_t n) {
+  while (spares_ < n) {
     slabs_.push_back(std::make_unique<BlockNode[]>(kSlabNodes));  // zeros
     for (std::size_t i = kSlabNodes; i-- > 0;) recycle(&slabs_.back()[i]);
   }
+}
+
+BlockNode* Heap::new_node() {
+  reserve_nodes(1);
   BlockNode* node = spare_;
   spare_ = node->next;
+  --spares_;
   node->heap = id;
   node->live = false;
   node->prev = node->next = nullptr;
@@ -193,6 +209,7 @@ void Heap::recycle(BlockNode* node) {
   node->waits = nullptr;
   node->next = spare_;
   spare_ = node;
+  ++spares_;
 }
 
 void Heap::insert(BlockNode* block) {
@@ -210,9 +227,12 @@ void Heap::remove(BlockNode* block) {
   free_bytes_ -= block->bytes();
   const std::size_t pages = whole_pages(block);
   if (pages != 0) count.free_pages.subtract(pages);
-  if (block->waits == nullptr) return;
+  if (block->waits != nullptr) uncount_pending(block);
+}
+
+void Heap::uncount_pending(const BlockNode* block) {
   count.pending.set(count.pending.get() - block->bytes());
-  count.pending_pages.subtract(pages);
+  count.pending_pages.subtract(whole_pages(block));
 }
 
 void Heap::absorb(BlockNode* block) {

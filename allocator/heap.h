@@ -77,20 +77,24 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // The best-fitting free block, out and cut to size; null: there is none. The stream waits first
+  // The best-fitting free block, out and cut to size; null: there is none. `requested` 0 is for the
+  // region of a plan. The stream waits first
   // for those that used the memory before.
   BlockNode* take(std::uint32_t units, std::uint64_t requested, MemoryDevice& device);
   // Takes a block back.
   void put(BlockNode* block, MemoryDevice& device);
   void record_stream(BlockNode* block, StreamId user);
-  // The stream waits for what other streams, of record_stream, have been given until now.
+  // The stream waits for those that use or used the block, of record_stream: then its own order is
+  // enough to know. A block that is out counts as used until now.
   void wait_for_users(BlockNode* block, MemoryDevice& device);
 
   // Pages [first, first + count) have become this heap's, free.
   void add_pages(std::size_t first, std::size_t count);
   // Takes pages, which lie inside the free `block`, away from it. What was given to the stream
   // before may still use them.
-  void cut_pages(BlockNode* block, std::size_t first, std::size_t count, MemoryDevice& device);
+  // Needs a spare node (reserve_nodes), and that nobody waits for its users (wait_for_users).
+  void cut_pages(BlockNode* block, std::size_t first, std::size_t count);
+  void reserve_nodes(std::size_t count);
 
   void release_pages();  // what is free may go back to the device from now on
 
@@ -120,13 +124,13 @@ class Heap {
   TAPER_INLINE void join(BlockNode* low,
                          BlockNode* high);         // both free, neighbours, neither in the index
   TAPER_INLINE void end_of_run(BlockNode* block);  // if it is the last one, its page learns it
+  void uncount_pending(const BlockNode* block);
   TAPER_INLINE void count_pinned();
-  // The stream waits for all that used the block: then its own order is enough to know.
-  void settle(BlockNode* block, MemoryDevice& device);
 
   bool keeps_pages_;
   ArenaPage* pages_;
   BlockNode* spare_ = nullptr;  // chained by next
+  std::size_t spares_ = 0;
   std::vector<std::unique_ptr<BlockNode[]>> slabs_;
   std::uint64_t free_bytes_ = 0;
 };

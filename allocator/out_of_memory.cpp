@@ -105,6 +105,13 @@ std::vector<std::string> what_would_fit(const Allocator& allocator, const Memory
     out.push_back(str("limit:", size_text(options.limit), " is set; the device has ",
                       size_text(allocator.device().capacity())));
   }
+  const bool narrow = allocator.stats().limit != 0 && options.limit == 0 &&
+                      allocator.stats().limit < allocator.device().capacity();
+  if (narrow) {
+    out.push_back(str("the process's address space (ulimit -v?) holds no more than ",
+                      size_text(allocator.stats().limit), " of the ",
+                      size_text(allocator.device().capacity()), " that there are"));
+  }
   if (report.asked > report.capacity) {
     out.emplace_back("the request alone is more than the capacity");
     return out;
@@ -123,7 +130,7 @@ std::vector<std::string> what_would_fit(const Allocator& allocator, const Memory
   trace.offsets.clear();
   const MemoryPlan plan = plan_offsets(intervals_of(trace), kBlockBytes);
   out.push_back(str("these allocations need at least ", exactly(plan.max_load), " at once"));
-  if (plan.bytes <= report.capacity)
+  if (plan.bytes <= report.capacity && !options.plan)
     out.push_back(str("placed by an offline plan they fit in ", exactly(plan.bytes)));
   TwinSettings settings;
   settings.options.trace_events = 0;
@@ -169,6 +176,7 @@ MemoryReport report_of(const Allocator& allocator, std::size_t asked, std::size_
   r.rounded = rounded;
   const std::size_t limit = allocator.options().limit;
   r.capacity = limit == 0 ? device.capacity() : std::min(limit, device.capacity());
+  if (stats.limit != 0) r.capacity = stats.limit;
   r.live = map.empty() ? stats.allocated : holders.live;
   r.pending = holders.pending;
   r.pinned = holders.pinned;
@@ -179,13 +187,31 @@ MemoryReport report_of(const Allocator& allocator, std::size_t asked, std::size_
   r.unused = std::min<std::uint64_t>(rest, device.available());
   r.others = rest - r.unused;
   r.largest_free = std::max(stats.largest_free, stats.reserved - holders.mapped);
-  const std::uint64_t free = stats.reserved - r.live;
+  const std::uint64_t free = stats.reserved - std::min(stats.reserved, r.live);
   if (free != 0)
     r.fragmentation = 1 - static_cast<double>(r.largest_free) / static_cast<double>(free);
   r.pinners = holders.most(true);
   r.holders = holders.most(false);
-  r.would_fit = what_would_fit(allocator, r);
+  try {
+    r.would_fit = what_would_fit(allocator, r);
+  } catch (const std::exception&) {
+    // Where memory is short, replaying may fail as well: then the sums have to do.
+  }
   return r;
+}
+
+// Even the map may be too much to ask for.
+MemoryReport report_or_less(const Allocator& allocator, std::size_t asked, std::size_t rounded) {
+  try {
+    return report_of(allocator, asked, rounded);
+  } catch (const std::exception&) {
+    MemoryReport r;
+    r.device = allocator.device().name();
+    r.options = to_string(allocator.options());
+    r.asked = asked;
+    r.rounded = rounded;
+    return r;
+  }
 }
 
 }  // namespace
@@ -216,7 +242,7 @@ OutOfMemory::OutOfMemory(MemoryReport report, std::string op, SourceLoc loc, std
     : Error(report.text(), std::move(op), loc, std::move(scope)), report_(std::move(report)) {}
 
 void fail_out_of_memory(const Allocator& allocator, std::size_t asked, std::size_t rounded) {
-  const MemoryReport report = report_of(allocator, asked, rounded);
+  const MemoryReport report = report_or_less(allocator, asked, rounded);
   try {
     fail("");
   } catch (const Error& e) {  // it knows the op, the line and the scope

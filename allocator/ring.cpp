@@ -236,7 +236,7 @@ std::vector<LiveBlock> before_events(const std::vector<TraceEvent>& events,
   }
   for (const SegmentInfo& segment : map) {
     for (const BlockInfo& b : segment.blocks) {
-      if (b.state == BlockState::kLive &&
+      if (b.state == BlockState::kLive && b.requested != 0 &&
           !seen.contains(static_cast<std::uint32_t>(b.offset / kBlockBytes)))
         out.push_back({b.offset, b.requested, b.site, b.entry, segment.stream, segment.pool});
     }

@@ -51,6 +51,12 @@ void StepPlan::diverge() {
   now_.assign(plan_.begin(), plan_.begin() + static_cast<std::ptrdiff_t>(cursor_));
 }
 
+void StepPlan::forget() {
+  replaying_ = false;
+  plan_.clear();
+  before_.clear();
+}
+
 bool StepPlan::end_step() {
   const bool followed = replaying_ && cursor_ == plan_.size();
   if (!followed) diverge();

@@ -36,6 +36,8 @@ class StepPlan {
   // Throws as plan_offsets.
   void make_plan();
 
+  void forget();  // the plan: there is no region for it
+
   std::uint64_t region_bytes() const { return region_bytes_; }
 
   std::uint64_t planned_blocks() const { return planned_out_; }  // that are out

@@ -71,7 +71,7 @@ class Storage : public RefCounted {
 
 // The allocator that serves a device; throws where this build or machine has no such device.
 Allocator& allocator_for(Device device);
-// Host memory that CUDA devices copy from and to asynchronously.
+// Host memory that CUDA devices copy from and to asynchronously; its streams are those of cuda:0.
 Allocator& pinned_allocator();
 
 }  // namespace taper

@@ -39,10 +39,14 @@ bool Marks::reached(StreamId stream, StreamMark mark) {
 }
 
 void Marks::synchronize(StreamId stream, StreamMark mark) {
-  const std::lock_guard lock(mutex_);
   const DeviceGuard guard(device_);
-  if (cudaEvent_t event = first_from(orders_[stream], mark))
-    TAPER_CUDA_CHECK(cudaEventSynchronize(event));
+  cudaEvent_t event = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    event = first_from(orders_[stream], mark);
+  }
+  // Should it be recorded anew meanwhile, this waits longer than it must.
+  if (event != nullptr) TAPER_CUDA_CHECK(cudaEventSynchronize(event));
 }
 
 void Marks::forget_reached(Order& order) {

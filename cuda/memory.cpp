@@ -164,15 +164,26 @@ class VmmDevice final : public MemoryDevice {
   size_t capacity_ = 0;
 };
 
-// The host's pages, known to the device: copies from and to them are asynchronous.
+// The host's pages, known to the devices: copies from and to them are asynchronous, so its streams
+// are those of cuda:0, and freed memory waits for them as a device's does.
 class PinnedDevice final : public CpuDevice {
  public:
-  PinnedDevice() : CpuDevice(true) {}
+  PinnedDevice() : CpuDevice(true), marks_(0) {}
+
+  StreamMark mark(StreamId stream) override { return marks_.add(stream); }
+
+  void wait(StreamId stream, StreamId other, StreamMark mark) override {
+    marks_.wait(stream, other, mark);
+  }
+
+  bool reached(StreamId stream, StreamMark mark) override { return marks_.reached(stream, mark); }
+
+  void synchronize(StreamId stream, StreamMark mark) override { marks_.synchronize(stream, mark); }
 
   bool map(size_t first, ArrayRef<PhysicalPage> pages) override {
     if (!CpuDevice::map(first, pages)) return false;
     for (size_t i = 0; i < pages.size(); ++i) {  // one by one, as they are unmapped in any groups
-      if (cudaHostRegister(page(first + i), kPageBytes, cudaHostRegisterDefault) == cudaSuccess)
+      if (cudaHostRegister(page(first + i), kPageBytes, cudaHostRegisterPortable) == cudaSuccess)
         continue;
       static_cast<void>(cudaGetLastError());
       while (i-- > 0) cudaHostUnregister(page(first + i));
@@ -191,6 +202,8 @@ class PinnedDevice final : public CpuDevice {
 
  private:
   void* page(size_t number) const { return base() + number * kPageBytes; }
+
+  Marks marks_;
 };
 
 // TAPER_ALLOC, but that plain malloc serves the host alone.

@@ -168,7 +168,9 @@ TEST(Arena, FreedAndPaddingBytesArePoisoned) {
   EXPECT_EQ(__asan_address_is_poisoned(bytes + 699), 0);
   EXPECT_EQ(__asan_address_is_poisoned(bytes + 704), 1);  // it counts in steps of 8
   EXPECT_EQ(__asan_address_is_poisoned(bytes + 1'023), 1);
+  EXPECT_DEATH(bytes[704] = 1, "use-after-poison");
   arena().free(block, 700, 0);
+  EXPECT_DEATH(bytes[0] = 1, "use-after-poison");
   EXPECT_EQ(__asan_address_is_poisoned(bytes), 1);
   EXPECT_EQ(__asan_address_is_poisoned(bytes + 699), 1);
   const Block again = arena().allocate(1'024, 0);

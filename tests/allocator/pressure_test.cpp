@@ -1,4 +1,6 @@
 // What the arena does when others need the device's memory.
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "taper/allocator/allocator.h"
@@ -78,6 +80,47 @@ TEST(Pressure, FreePagesAreMovedWhereTheDeviceHasNoMore) {
   }
   s.allocator->free(large, 160 * kMiB, 0);
   for (int i = 1; i < 32; i += 2) s.allocator->free(blocks[i], 10 * kMiB, 0);
+}
+
+// A device whose address space is as small as it may be.
+class NarrowDevice final : public SimDevice {
+ public:
+  std::size_t reserve(std::size_t, std::size_t least) override {
+    return SimDevice::reserve(least, least);
+  }
+};
+
+TEST(Narrow, AFullAddressSpaceIsSeenWholeAndSaidToBeTheReason) {
+  const auto allocator = make_allocator(AllocatorOptions(), std::make_unique<NarrowDevice>());
+  std::vector<Block> blocks;
+  std::string text;
+  while (text.empty()) {
+    try {
+      blocks.push_back(allocator->allocate(4 * kMiB, 0));
+    } catch (const OutOfMemory& e) {
+      const MemoryReport& r = e.report();
+      EXPECT_EQ(r.capacity, r.live);
+      EXPECT_EQ(r.unused, 0u);
+      text = e.what();
+    }
+  }
+  EXPECT_NE(text.find("ulimit -v"), std::string::npos) << text;
+  std::uint64_t live = 0;
+  for (const SegmentInfo& segment : allocator->memory_map()) live += segment.bytes;
+  EXPECT_EQ(live, blocks.size() * 4 * kMiB);
+  for (const Block& b : blocks) allocator->free(b, 4 * kMiB, 0);
+}
+
+TEST(Narrow, TheLargestWindowCannotBeAskedForAtOnce) {
+  SimDevice::Settings settings;
+  settings.capacity = std::size_t{1} << 44;
+  const auto allocator = make_allocator(AllocatorOptions(), std::make_unique<SimDevice>(settings));
+  const Block small = allocator->allocate(4096, 0);
+  for (const std::size_t less : {std::size_t{0}, std::size_t{512}, kPageBytes}) {
+    const std::size_t bytes = (std::size_t{2} << 40) - less;
+    EXPECT_THROW(allocator->allocate(bytes, 0), OutOfMemory) << bytes;
+  }
+  allocator->free(small, 4096, 0);
 }
 
 }  // namespace

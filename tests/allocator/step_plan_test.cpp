@@ -183,6 +183,36 @@ TEST(StepPlan, AUseOnAnotherStreamEndsThePlanForTheStep) {
   EXPECT_TRUE(p.out.empty());
 }
 
+// What is recorded under a plan is what the program did: the region is not one of its blocks.
+TEST(StepPlan, ARecordingDoesNotCountTheRegion) {
+  std::uint64_t loads[2];
+  for (const bool plan : {false, true}) {
+    Planned p(plan);
+    for (int i = 0; i < 5; ++i) step(p, kSizes);
+    const Block kept = p.take(kMiB);
+    const Trace trace = p.allocator->recent_events();
+    EXPECT_EQ(first_fault(trace), "");
+    loads[plan] = max_load(intervals_of(trace));
+    EXPECT_EQ(p.allocator->stats().requested, kMiB);
+    p.give(kept, kMiB);
+  }
+  EXPECT_EQ(loads[0], loads[1]);
+}
+
+// More work given to another stream after the step's end, while a planned block is still out.
+TEST(StepPlan, ABlockThatIsStillOutIsWaitedForWhenItsPlaceIsUsedAgain) {
+  Planned p;
+  for (int i = 0; i < 3; ++i) step(p, kSizes);
+  const Block block = p.take(kSizes[0]);
+  p.allocator->record_stream(block, 1);
+  p.allocator->note_step();
+  p.device->work(1, 1'000'000);
+  p.give(block, kSizes[0]);
+  p.allocator->note_step();
+  step(p, kSizes);
+  EXPECT_GE(p.device->stream_time(0), 1'000'000u);
+}
+
 TEST(StepPlan, ATrainingTraceReplaysWithoutMapsOnceItIsPlanned) {
   const Workload* gpt = find_workload("gpt_fixed");
   ASSERT_NE(gpt, nullptr);
