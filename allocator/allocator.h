@@ -13,9 +13,9 @@ class PageMapWriter;
 struct AllocatorOptions;
 struct Trace;
 
-// Bytes, unless said otherwise; O(1) to read. reserved = allocated + pending + releasable +
-// inactive_split. Peaks are exact for one stream; those of several
-// streams together may be off by a hundredth of what is reserved, since each counts by itself.
+// Bytes, unless said otherwise; read in a time that does not depend on how many blocks there are.
+// reserved = allocated + pending + releasable + inactive_split. Peaks are exact for one stream;
+// those of several together may be off by 1 MiB for each, since each counts by itself.
 struct AllocatorStats {
   std::uint64_t allocated = 0;  // in blocks that are out
   std::uint64_t allocated_peak = 0;
