@@ -81,18 +81,20 @@ BlockNode* Heap::take(std::uint32_t units, std::uint64_t requested, MemoryDevice
   count.requested.set(count.requested.get() + requested);
   count.blocks.add(1);
   count.allocations.add(1);
-  if (requested != 0)  // the region of a plan is told by the blocks in it
+  if (requested != 0) {  // the region of a plan is told by the blocks in it
     ring.record(TraceAction::kAlloc, block->offset, requested, block->facts.site, here.entry_index,
                 stream, pool);
+  }
   return block;
 }
 
 void Heap::put(BlockNode* block, MemoryDevice& device) {
   const LiveFacts facts = block->facts;
   if (plan != nullptr) plan->free(facts.name);
-  if (facts.requested != 0)
+  if (facts.requested != 0) {
     ring.record(TraceAction::kFree, block->offset, facts.requested, facts.site, facts.entry, stream,
                 pool);
+  }
   count.allocated.set(count.allocated.get() - block->bytes());
   count.requested.set(count.requested.get() - facts.requested);
   count.blocks.subtract(1);
