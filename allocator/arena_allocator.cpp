@@ -14,8 +14,9 @@
 namespace taper {
 namespace {
 
-// Address space over capacity. Placing runs of pages by first fit, no order of requests needs more
-// than log2(pages of memory) times the memory (Robson 1974): 15.3 times for 80 GB.
+// Address space over capacity, so that pages find places to move to. First fit of runs of pages
+// would never need more than log2(pages of memory) times the memory (Robson 1974), 15.3 times for
+// 80 GB. For the fewest pages, which are looked for here, no such bound is known to us.
 constexpr std::size_t kWindowFactor = 16;
 // Sizes and offsets in 512 bytes fit 32 bits.
 constexpr std::size_t kLargestWindow = (std::size_t{2} << 40) - kPageBytes;

@@ -12,11 +12,12 @@ namespace taper {
 
 // Every stream of every pool has a heap: free blocks, a lock, counters. A request that no free
 // block of its heap fits takes pages: at the place in the address space that needs the fewest; new
-// ones while what is reserved stays within `slack` of the most that was ever allocated, else free
+// ones while what is reserved stays near the most that was ever allocated (free_growth), else free
 // pages of other places, which are unmapped there. So memory is refused only when the pages that
-// live blocks touch and those that the request needs exceed the capacity.
+// live blocks touch and those that the request needs exceed the capacity, or when no hole in the
+// address space is as large as the request.
 //
-// Locks are taken in this order: arena_, then heaps; two heaps only by who holds arena_.
+// Locks are taken in this order: step_mutex_, arena_, heaps; two heaps only by who holds arena_.
 class ArenaAllocator final : public Allocator {
  public:
   ArenaAllocator(const AllocatorOptions& options, std::unique_ptr<MemoryDevice> device);
@@ -119,7 +120,7 @@ class ArenaAllocator final : public Allocator {
   std::atomic<Heap*> heaps_[kHeaps] = {};      // by id, from 1
   std::atomic<std::uint32_t> heap_count_{0};
 
-  std::mutex step_mutex_;  // taken before arena_
+  std::mutex step_mutex_;
   mutable std::mutex arena_;
   Holes holes_;                     // unmapped address space
   std::vector<PhysicalPage> idle_;  // pages that exist, and are not mapped
