@@ -188,16 +188,27 @@ class Recorder {
     entry->scope = call_site.scope;
     entry->stream = frame_.exec().stream;
     for (std::size_t i = 0; i < frame_.size(); ++i) {
-      if (frame_.needs(i)) entry->inputs.push_back(gradient_edge(frame_.in(i)));
-      else entry->inputs.emplace_back();
+      if (!frame_.needs(i)) {
+        entry->inputs.emplace_back();
+        continue;
+      }
+      const Edge& edge = gradient_edge(frame_.in(i));
+      entry->inputs.push_back(edge);
+      if (edge.node->is_leaf) note_use(static_cast<Leaf&>(*edge.node), *entry);
     }
     for (const Tensor& t : frame_.outputs_) entry->outputs.emplace_back(t);
     keep(*entry);
+    entry->name = op_.name();
     entry->op = op_.to_heap();
     return entry;
   }
 
  private:
+  static void note_use(Leaf& leaf, const Entry& entry) {
+    leaf.last_use.store(entry.index, std::memory_order_relaxed);
+    leaf.last_scope.store(entry.scope, std::memory_order_relaxed);
+  }
+
   // Outputs are looked at only now: an in-place op has made its version by then.
   void keep(Entry& entry) {
     entry.saved = std::move(frame_.saved_);

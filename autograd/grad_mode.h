@@ -1,11 +1,13 @@
 // Whether ops are recorded on this thread: GradMode, no_grad and inference_mode.
 #pragma once
+#include "taper/core/base/source_loc.h"
 
 namespace taper {
 
 struct GradModeState {
   bool enabled = true;
   bool inference = false;
+  SourceLoc loc;  // where recording was switched off, for answers to "why is there no gradient?"
 };
 
 extern thread_local constinit GradModeState grad_mode_state
@@ -21,29 +23,32 @@ class GradMode {
 // While one lives, its thread records, or does not. Nests.
 class AutoGradMode {
  public:
-  explicit AutoGradMode(bool enabled) : kept_(grad_mode_state.enabled) {
+  explicit AutoGradMode(bool enabled, SourceLoc loc = SourceLoc::current())
+      : kept_(grad_mode_state) {
     grad_mode_state.enabled = enabled;
+    grad_mode_state.loc = loc;
   }
 
-  ~AutoGradMode() { grad_mode_state.enabled = kept_; }
+  ~AutoGradMode() { grad_mode_state = kept_; }
 
   AutoGradMode(const AutoGradMode&) = delete;
   AutoGradMode& operator=(const AutoGradMode&) = delete;
 
  private:
-  bool kept_;
+  GradModeState kept_;
 };
 
 class NoGradGuard : public AutoGradMode {
  public:
-  NoGradGuard() : AutoGradMode(false) {}
+  explicit NoGradGuard(SourceLoc loc = SourceLoc::current()) : AutoGradMode(false, loc) {}
 };
 
 // no_grad that also marks new tensors: autograd refuses to save them later, naming the line.
 class InferenceMode {
  public:
-  explicit InferenceMode(bool enabled = true) : kept_(grad_mode_state) {
-    grad_mode_state = {!enabled, enabled};
+  explicit InferenceMode(bool enabled = true, SourceLoc loc = SourceLoc::current())
+      : kept_(grad_mode_state) {
+    grad_mode_state = {!enabled, enabled, loc};
   }
 
   ~InferenceMode() { grad_mode_state = kept_; }

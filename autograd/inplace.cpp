@@ -136,6 +136,7 @@ Edge part_edge(const Edge& base_edge, const Layout& base, const Tensor& part) {
   entry->inputs.push_back(base_edge);
   entry->outputs.emplace_back(part);
   entry->op = strided_part_op(base, part.layout());
+  entry->name = entry->op->name();
   return {Ref<Node>(entry.get()), 0};
 }
 

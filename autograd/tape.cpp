@@ -1,8 +1,8 @@
 // Entries and leaves: where they live, how they die, and how tensors point to them.
 #include "taper/autograd/tape.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <mutex>
 
 #include "taper/autograd/op.h"
@@ -17,14 +17,20 @@ namespace {
 std::atomic<std::uint64_t> next_index{1};
 
 // Entries live in slabs owned by the process, one after another, so that a debugger can walk them
-// without the heap's help. A free place has index 0.
+// without the heap's help.
 constexpr std::size_t kSlabEntries = 64;
 
-union Place {
+struct Place {
+  union {
+    Entry entry;
+    Place* next_free;
+  };
+  bool live = false;  // an entry lives here, and is not about to die
+
   Place() : next_free(nullptr) {}
   ~Place() {}
-  Entry entry;
-  Place* next_free;
+
+  static Place* of(Entry* entry) { return reinterpret_cast<Place*>(entry); }
 };
 
 struct Slab {
@@ -40,12 +46,15 @@ class Slabs {
     Place* place = free_;
     free_ = place->next_free;
     ++live_;
-    return new (&place->entry) Entry;
+    auto* entry = new (&place->entry) Entry;
+    entry->index = next_index.fetch_add(1, std::memory_order_relaxed);
+    place->live = true;
+    return entry;
   }
 
   void give_back(Entry* entry) {
     entry->~Entry();
-    auto* place = reinterpret_cast<Place*>(entry);
+    Place* place = Place::of(entry);
     const std::lock_guard lock(mutex_);
     place->next_free = free_;
     free_ = place;
@@ -55,6 +64,20 @@ class Slabs {
   std::size_t live() {
     const std::lock_guard lock(mutex_);
     return live_;
+  }
+
+  std::vector<Ref<Entry>> all() {
+    std::vector<Ref<Entry>> entries;
+    const std::lock_guard lock(mutex_);
+    entries.reserve(live_);
+    for (Slab* slab = first_; slab != nullptr; slab = slab->next) {
+      for (Place& place : slab->places) {
+        if (place.live) entries.emplace_back(&place.entry);
+      }
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const auto& a, const auto& b) { return a->index < b->index; });
+    return entries;
   }
 
  private:
@@ -94,6 +117,7 @@ void bury(Node* node) {
 // chain of a million ops. Each would be a stack frame; so the dead are queued, and the outermost
 // caller frees them one by one.
 void Node::destroy(Node* node) {
+  if (!node->is_leaf) Place::of(static_cast<Entry*>(node))->live = false;
   node->next_dead = graveyard;
   graveyard = node;
   if (burying) return;
@@ -107,9 +131,7 @@ void Node::destroy(Node* node) {
 }
 
 Ref<Entry> new_entry() {
-  Entry* entry = slabs().take();
-  entry->index = next_index.fetch_add(1, std::memory_order_relaxed);
-  return Ref<Entry>(entry);
+  return Ref<Entry>(slabs().take());
 }
 
 std::uint64_t next_entry_index() {
@@ -118,6 +140,15 @@ std::uint64_t next_entry_index() {
 
 std::size_t live_entries() {
   return slabs().live();
+}
+
+std::vector<Ref<Entry>> all_entries() {
+  return slabs().all();
+}
+
+const TensorSpec& spec_of(const Edge& edge) {
+  if (edge.node->is_leaf) return static_cast<const Leaf&>(*edge.node).spec;
+  return static_cast<const Entry&>(*edge.node).outputs[edge.slot];
 }
 
 unsigned Hooks::add(std::unique_ptr<Hook> hook) {
@@ -172,6 +203,11 @@ Leaf& leaf_of(const Tensor& t) {
     meta.leaf->layout = dense_like(t.layout());
   }
   return *meta.leaf;
+}
+
+std::string full_name(const Leaf& leaf) {
+  const std::string& scope = scope_name(leaf.last_scope.load(std::memory_order_relaxed));
+  return leaf.name.empty() || scope.empty() ? leaf.name : scope + "." + leaf.name;
 }
 
 void set_history(const Tensor& t, const Ref<Entry>& entry, std::uint32_t slot) {

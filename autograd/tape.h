@@ -1,8 +1,11 @@
 // The tape: entries that say what was computed from what, and what backward will need.
 #pragma once
+#include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "taper/core/tensor.h"
@@ -36,6 +39,7 @@ class Hooks {
  public:
   unsigned add(std::unique_ptr<Hook> hook);
   void remove(unsigned handle);
+  bool empty() const { return list_.empty(); }
   Tensor run(Tensor grad) const;  // in the order of registration; a hook may remove itself
 
  private:
@@ -49,6 +53,7 @@ struct Node : RefCounted {
   // them, on whatever threads: so decreasing stamps are a reverse topological order.
   std::uint64_t index = 0;
   bool is_leaf = false;
+  std::atomic<std::uint32_t> walked{0};  // by which walk it was seen last (autograd/lens/cuts.h)
   Node* next_dead = nullptr;
 
   // Frees without recursion: what a dying node gives up is queued and freed in a loop.
@@ -59,6 +64,7 @@ struct Node : RefCounted {
 struct Edge {
   Ref<Node> node;
   std::uint32_t slot = 0;
+  std::uint32_t cut = 0;  // of a null node: TensorImpl::cut of the input
 
   explicit operator bool() const { return static_cast<bool>(node); }
 };
@@ -73,7 +79,16 @@ struct Leaf final : Node {
   Tensor grad;
   Hooks hooks;
   std::optional<unsigned> retains;  // of a tensor that is no leaf: the hook that fills grad
+  std::string name;                 // of a module's parameter: what that module calls it
+  // Where paths from here ended, the latest last; 0: none (autograd/lens/cuts.h).
+  std::array<std::atomic<std::uint32_t>, 4> cuts{};
+  // The latest entry that took it, 0: none; and where that was, which completes the name.
+  std::atomic<std::uint64_t> last_use{0};
+  std::atomic<std::uint32_t> last_scope{0};
 };
+
+// "encoder.3.fc1.weight"; "" for a leaf that no module registered.
+std::string full_name(const Leaf& leaf);
 
 // A snapshot of a tensor that backward needs: elements by storage, never the tensor itself.
 struct SavedTensor {
@@ -88,7 +103,8 @@ struct SavedTensor {
 // One recorded op.
 struct Entry final : Node {
   std::unique_ptr<Op> op;
-  SourceLoc loc;  // the user's line
+  const char* name = "";  // the op's, for who can read memory but call nothing
+  SourceLoc loc;          // the user's line
   std::uint32_t scope = 0;
   StreamId stream = 0;
   SmallVector<Edge, 2> inputs;
@@ -122,6 +138,9 @@ AutogradMeta& meta_of(const Tensor& t);  // made on first use
 // Where t's gradient flows; brings a view whose base was written up to date first.
 const Edge& gradient_edge(const Tensor& t);
 
+// The tensor whose gradient flows along an edge that is not null.
+const TensorSpec& spec_of(const Edge& edge);
+
 // The leaf node of t, made on first use; requires_grad is not touched.
 Leaf& leaf_of(const Tensor& t);
 
@@ -133,6 +152,10 @@ std::uint64_t next_entry_index();
 
 // Entries alive now, in the process; for tests and reports.
 std::size_t live_entries();
+
+// The entries alive now, by rising index, each held; for reports. Meanwhile no other thread may let
+// go of one.
+std::vector<Ref<Entry>> all_entries();
 
 // Gives `t` the history (entry, slot). A retained gradient follows.
 void set_history(const Tensor& t, const Ref<Entry>& entry, std::uint32_t slot);

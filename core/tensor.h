@@ -30,6 +30,7 @@ struct TensorImpl : RefCounted {
   Device device;
   bool wrapped_number = false;   // made from a C++ number: takes part in promotion as numbers do
   bool inference = false;        // made under inference_mode: autograd refuses it
+  std::uint32_t cut = 0;         // where the path of its gradient ended, see autograd/lens/cuts.h
   AutogradMeta* meta = nullptr;  // owned; null until autograd has something to say
 
   static void destroy(TensorImpl* impl);

@@ -11,6 +11,7 @@
 #include <cxxabi.h>
 
 #include "taper/autograd/grad_mode.h"
+#include "taper/autograd/tape.h"
 
 namespace taper::nn {
 namespace {
@@ -118,7 +119,10 @@ void Module::begin_scope(std::string name, bool before_children) {
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad, Loc loc) {
   const Call call(loc);
   check_name("register_parameter", name, parameters_.contains(name) || buffers_.contains(name));
-  if (tensor.defined()) tensor.requires_grad_(requires_grad);
+  if (tensor.defined()) {
+    tensor.requires_grad_(requires_grad);
+    leaf_of(tensor).name = name;
+  }
   return parameters_.insert(std::move(name), std::move(tensor));
 }
 
