@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "taper/autograd/inplace.h"
+#include "taper/autograd/lens/history.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/shape.h"
@@ -45,11 +46,6 @@ Tensor fit(Tensor grad, const TensorSpec& spec) {
   return grad;
 }
 
-const TensorSpec& spec_of(const Edge& edge) {
-  if (edge.node->is_leaf) return static_cast<const Leaf&>(*edge.node).spec;
-  return static_cast<const Entry&>(*edge.node).outputs[edge.slot];
-}
-
 std::size_t slots_of(const Node& node) {
   return node.is_leaf ? 1 : static_cast<const Entry&>(node).outputs.size();
 }
@@ -58,21 +54,30 @@ std::size_t hash_of(const Node* node) {
   return (reinterpret_cast<std::size_t>(node) >> 4) * 0x9E3779B97F4A7C15u;
 }
 
-// While an entry runs backwards, its thread stands at the line of its forward.
+// While an entry runs backwards, its thread stands at the line of its forward, and a debugger sees
+// it.
 class AtEntry {
  public:
-  explicit AtEntry(const Entry& entry) : kept_(call_site) {
+  AtEntry(const Entry& entry, ArrayRef<Tensor> grads, DebugPass& pass)
+      : kept_(call_site), pass_(pass) {
+    pass.grads = grads.data();
+    pass.num_grads = grads.size();
+    pass.entry = &entry;
     call_site = {entry.loc, entry.op->name(), entry.scope, true,
                  nullptr,   entry.op->name(), entry.index};
   }
 
-  ~AtEntry() { call_site = kept_; }
+  ~AtEntry() {
+    call_site = kept_;
+    pass_.entry = nullptr;
+  }
 
   AtEntry(const AtEntry&) = delete;
   AtEntry& operator=(const AtEntry&) = delete;
 
  private:
   CallSite kept_;
+  DebugPass& pass_;
 };
 
 }  // namespace
@@ -134,7 +139,9 @@ Backward::Backward(ArrayRef<Tensor> roots,
   }
 }
 
-Backward::~Backward() = default;
+Backward::~Backward() {
+  forget();
+}
 
 // Marks the nodes from which a captured input can be reached. Entries only point to smaller
 // indices, so one pass in rising order sees inputs before what is made of them.
@@ -217,15 +224,21 @@ void Backward::add(const Edge& edge, Tensor grad) {
   Tensor& sum = reach(edge).grads[edge.slot];
   if (!sum.defined()) {
     sum = std::move(grad);
-  } else if (!options_.create_graph && is_ours(sum)) {
+  } else if (!options_.create_graph && is_dense(sum.layout())) {
+    // In place or not, the same kernel and the same strides: the same bits.
+    const Tensor to =
+        is_ours(sum) ? sum : make_tensor(dense_like(sum.layout()), sum.dtype(), sum.device());
     const Exec exec(sum.device());
-    kernels_for(sum.device()).add(exec, sum.as<Out>(), sum.as<In>(), grad.as<In>());
+    kernels_for(sum.device()).add(exec, to.as<Out>(), sum.as<In>(), grad.as<In>());
+    sum = to;
   } else {
     sum = sum + grad;
   }
 }
 
-bool Backward::step() {
+// Runs one node.
+bool Backward::advance() {
+  if (history_) history_->before(*this);
   if (heap_.empty()) return false;
   std::pop_heap(heap_.begin(), heap_.end(), [this](std::uint32_t a, std::uint32_t b) {
     return reached_[a].node->index < reached_[b].node->index;
@@ -237,26 +250,43 @@ bool Backward::step() {
   SmallVector<Tensor, 1> grads = std::move(reached_[place].grads);
   free_.push_back(place);
   const AutoGradMode mode(options_.create_graph);
-  for (std::uint32_t s = 0; s < grads.size(); ++s) {
-    if (!grads[s].defined()) continue;
-    if (node->is_leaf) {
-      grads[s] = static_cast<Leaf&>(*node).hooks.run(std::move(grads[s]));
-    } else if (static_cast<Entry&>(*node).hooks) {
-      const AtEntry here(static_cast<Entry&>(*node));
-      grads[s] = static_cast<Entry&>(*node).hooks[s].run(std::move(grads[s]));
-    }
-  }
+  if (history_) history_->run_hooks(*this, *node, grads);
+  else run_hooks(*node, grads);
   capture(*node, grads);
-  if (node->is_leaf) {
-    run_leaf(static_cast<Leaf&>(*node), std::move(grads[0]));
-  } else {
+  if (!node->is_leaf) {
     run_entry(static_cast<Entry&>(*node), ArrayRef<Tensor>(grads.data(), grads.size()));
+  } else if (!history_ || !history_->is_old(position())) {
+    run_leaf(static_cast<Leaf&>(*node), std::move(grads[0]));
   }
+  ++debug_.position;
+  if (history_) history_->after(*this, node, std::move(grads));
   return true;
 }
 
-void Backward::finish() {
-  while (step()) {
+void Backward::finish(Loc loc) {
+  const Call call(loc);
+  if (history_) {
+    while (history_->is_old(position()) && advance()) {
+    }
+    forget();
+  }
+  do {
+    if (taper_debug_v1.attention != 0) [[unlikely]]
+      obey_debugger();
+  } while (advance());
+  forget();
+}
+
+void Backward::run_hooks(Node& node, SmallVector<Tensor, 1>& grads) {
+  for (std::uint32_t s = 0; s < grads.size(); ++s) {
+    if (!grads[s].defined()) continue;
+    if (node.is_leaf) {
+      grads[s] = static_cast<Leaf&>(node).hooks.run(std::move(grads[s]));
+    } else if (static_cast<Entry&>(node).hooks) {
+      const AtEntry here(static_cast<Entry&>(node), ArrayRef<Tensor>(grads.data(), grads.size()),
+                         debug_);
+      grads[s] = static_cast<Entry&>(node).hooks[s].run(std::move(grads[s]));
+    }
   }
 }
 
@@ -299,15 +329,19 @@ void Backward::run_leaf(Leaf& leaf, Tensor grad) {
     if (is_needed(entry.inputs[i])) needs |= std::uint64_t{1} << i;
   }
   if (needs == 0) return;
-  const AtEntry here(entry);
+  const AtEntry here(entry, grads, debug_);
   Grads out = entry.op->backward(Reverse(entry, grads, needs));
-  if (!options_.retain_graph) {
-    entry.consumed = true;
-    entry.consumed_at = loc_;
-    entry.saved.clear();
-    entry.saved_bytes = 0;
-  }
+  if (history_) history_->keep_outgoing(out);
+  else consume(entry);
   pass_on(entry, out);
+}
+
+void Backward::consume(Entry& entry) const {
+  if (options_.retain_graph) return;
+  entry.consumed = true;
+  entry.consumed_at = loc_;
+  entry.saved.clear();
+  entry.saved_bytes = 0;
 }
 
 void Backward::pass_on(const Entry& entry, Grads& grads) {

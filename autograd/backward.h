@@ -2,6 +2,9 @@
 #pragma once
 #include <vector>
 
+#include "taper/autograd/lens/debug_root.h"
+#include "taper/autograd/lens/moment.h"
+#include "taper/autograd/lens/stop.h"
 #include "taper/autograd/op.h"
 
 namespace taper {
@@ -29,14 +32,39 @@ class Backward {
   Backward(const Backward&) = delete;
   Backward& operator=(const Backward&) = delete;
 
-  // Runs the next entry; false when none is left.
-  bool step();
-  // Runs all that is left: `loss.backward()` is Backward(loss).finish().
-  void finish();
+  // Runs all that is left and gives back what entries saved as it goes: `loss.backward()` is
+  // Backward(loss).finish(). After it there is no way back.
+  void finish(Loc loc = Loc::current());
+
+  // --- The Lens: one node at a time, forth and back ---------------------------------------------
+  // A node is an entry of the tape, or a leaf in which the gradient is added up. From the first
+  // step on the pass remembers what it needs to go back, and entries keep what they saved until
+  // finish() or the pass's end; memory stays within some 10 % of a pass with retain_graph. Going
+  // back runs rules again, from gradients kept on the way; each hook runs once, each leaf adds up
+  // once, and what they made is kept.
+
+  // Runs the next node; false when none is left.
+  bool step(Loc loc = Loc::current());
+  // Runs on to the first entry that belongs to another module; false at the end.
+  bool next_module(Loc loc = Loc::current());
+  // Runs on until a step meets the condition; here() is that step. False when none did.
+  bool run_until(const lens::Stop& stop, Loc loc = Loc::current());
+  // To where the pass stood before its latest step.
+  void back(Loc loc = Loc::current());
+  // To where it stood, or will stand, after that many nodes from its beginning.
+  void seek(std::size_t position, Loc loc = Loc::current());
+
+  // How many nodes have run.
+  std::size_t position() const { return debug_.position; }
+
+  // The latest step, told whole. Throws before the first step and after finish().
+  lens::Moment here(Loc loc = Loc::current()) const;
 
   const Tensor& captured(std::size_t input) const { return captured_[input]; }
 
  private:
+  struct History;
+
   // A node that gradients have reached, and their sum for each of its outputs.
   struct Reached {
     Ref<Node> node;
@@ -53,12 +81,21 @@ class Backward {
   std::uint32_t& cell_of(const Node* node);
   void rebuild_table();
   void add(const Edge& edge, Tensor grad);
+  bool advance();
   void find_needed(ArrayRef<Tensor> roots);
   bool is_needed(const Edge& edge) const;
+  void run_hooks(Node& node, SmallVector<Tensor, 1>& grads);
   void run_leaf(Leaf& leaf, Tensor grad);
   void run_entry(Entry& entry, ArrayRef<Tensor> grads);
   void pass_on(const Entry& entry, Grads& grads);
   void capture(const Node& node, SmallVector<Tensor, 1>& grads);
+  void consume(Entry& entry) const;
+  void remember(const char* wanted);
+  void forget() noexcept;
+  void restore(std::size_t position);
+  std::vector<const Node*> nodes_ahead() const;
+  bool stops_at(const lens::Stop& stop) const;
+  void obey_debugger();
 
   BackwardOptions options_;
   Loc loc_;
@@ -71,6 +108,8 @@ class Backward {
   std::vector<Tensor> captured_;
   std::vector<const Node*> needed_;  // only with inputs: those on a path to one, by address
   bool restricted_ = false;
+  DebugPass debug_;                   // for debuggers; and where the pass stands
+  std::unique_ptr<History> history_;  // from the first step() to finish()
 };
 
 // d(sum of outputs * grad_outputs) / d(inputs), without touching grad(). An input that does not
