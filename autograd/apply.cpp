@@ -3,6 +3,7 @@
 #include <typeinfo>
 
 #include "taper/autograd/inplace.h"
+#include "taper/autograd/lens/cuts.h"
 #include "taper/autograd/op.h"
 #include "taper/core/promote.h"
 
@@ -189,7 +190,10 @@ class Recorder {
     entry->stream = frame_.exec().stream;
     for (std::size_t i = 0; i < frame_.size(); ++i) {
       if (!frame_.needs(i)) {
-        entry->inputs.emplace_back();
+        const Tensor& t = frame_.in(i);
+        const std::uint32_t cut = t.defined() ? t.impl().cut : 0;
+        entry->inputs.emplace_back().cut = cut;
+        if (cut != 0) lens::note_joined(cut);
         continue;
       }
       const Edge& edge = gradient_edge(frame_.in(i));
@@ -197,6 +201,9 @@ class Recorder {
       if (edge.node->is_leaf) note_use(static_cast<Leaf&>(*edge.node), *entry);
     }
     for (const Tensor& t : frame_.outputs_) entry->outputs.emplace_back(t);
+    const IntArrayRef sizes(entry->outputs[0].sizes);
+    entry->both_stretched = frame_.size() == 2 && !(frame_.in(0).sizes() == sizes) &&
+                            !(frame_.in(1).sizes() == sizes) && op_.elementwise();
     keep(*entry);
     entry->name = op_.name();
     entry->op = op_.to_heap();
@@ -207,6 +214,8 @@ class Recorder {
   static void note_use(Leaf& leaf, const Entry& entry) {
     leaf.last_use.store(entry.index, std::memory_order_relaxed);
     leaf.last_scope.store(entry.scope, std::memory_order_relaxed);
+    leaf.last_file.store(entry.loc.file, std::memory_order_relaxed);
+    leaf.last_line.store(entry.loc.line, std::memory_order_relaxed);
   }
 
   // Outputs are looked at only now: an in-place op has made its version by then.
@@ -257,6 +266,15 @@ void remember_views(const Op& op, ArrayRef<const Tensor*> inputs, Tensors& outpu
   }
 }
 
+// Whether there is anything to say of an op that was not recorded: something requires grad, or is
+// what is left of something that did.
+bool may_cut(ArrayRef<const Tensor*> inputs) {
+  for (const Tensor* t : inputs) {
+    if (t->defined() && (t->impl().cut != 0 || t->impl().meta != nullptr)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Tensors apply_n(Op&& op, ArrayRef<const Tensor*> inputs) {
@@ -271,7 +289,11 @@ Tensors apply_n(Op&& op, ArrayRef<const Tensor*> inputs) {
     const Ref<Entry> entry = recorder.record();
     for (std::uint32_t k = 0; k < outputs.size(); ++k) {
       if (outputs[k].is_floating_point()) set_history(outputs[k], entry, k);
+      else outputs[k].impl().cut = lens::note_unrecorded(op, inputs);
     }
+  } else if (name.outermost() && may_cut(inputs)) {
+    const std::uint32_t cut = lens::note_unrecorded(op, inputs);
+    for (const Tensor& t : outputs) t.impl().cut = cut;
   }
   remember_views(op, inputs, outputs);
   return std::move(outputs);
@@ -296,7 +318,11 @@ void apply_inplace(Op&& op, const Tensor& self, ArrayRef<const Tensor*> inputs) 
   if (recorder.records() || hides_a_write(self)) check_history_may_change(self);
   recorder.forward(name.outermost());
   recorder.finish_write();
-  if (recorder.records()) rebase_history(self, recorder.record());
+  if (recorder.records()) {
+    rebase_history(self, recorder.record());
+  } else if (name.outermost() && !gradient_edge(self) && may_cut(inputs)) {
+    self.impl().cut = lens::note_unrecorded(op, inputs);
+  }
 }
 
 }  // namespace taper

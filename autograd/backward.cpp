@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "taper/autograd/inplace.h"
+#include "taper/autograd/lens/cuts.h"
 #include "taper/autograd/lens/history.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
@@ -16,9 +17,14 @@ namespace {
 
 // The gradient of a root: what was given, checked, or one.
 Tensor root_gradient(const Tensor& root, const Tensor& given) {
-  TAPER_CHECK(gradient_edge(root),
-              "backward: the tensor does not require grad and nothing was recorded that made it; "
-              "did a NoGradGuard, detach() or an integer op cut the path?");
+  if (!gradient_edge(root)) {
+    const lens::Cut cut = lens::cut(root.impl().cut);
+    TAPER_CHECK(cut.id == 0, "backward: the tensor does not require grad: its path was cut by ",
+                to_string(cut));
+    fail(
+        "backward: the tensor does not require grad, and nothing that it was made of did; call "
+        "requires_grad_() on a leaf, or register it as a parameter");
+  }
   if (given.defined()) {
     TAPER_CHECK(given.sizes() == root.sizes(), "backward: the gradient has shape ", given.sizes(),
                 ", the tensor ", root.sizes());
@@ -278,6 +284,7 @@ void Backward::finish(Loc loc) {
 }
 
 void Backward::run_hooks(Node& node, SmallVector<Tensor, 1>& grads) {
+  if (!options_.run_hooks) return;
   for (std::uint32_t s = 0; s < grads.size(); ++s) {
     if (!grads[s].defined()) continue;
     if (node.is_leaf) {
@@ -300,6 +307,8 @@ void Backward::run_leaf(Leaf& leaf, Tensor grad) {
   if (!options_.accumulate) return;
   const std::lock_guard lock(leaf.mutex);
   if (leaf.tensor == nullptr) return;
+  leaf.last_added = loc_;
+  leaf.dropped = SourceLoc();
   if (leaf.grad.defined() && !options_.create_graph && !leaf.grad.requires_grad()) {
     leaf.grad.add_(grad);
   } else if (leaf.grad.defined()) {

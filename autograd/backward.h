@@ -13,6 +13,7 @@ struct BackwardOptions {
   bool retain_graph = false;  // keep what entries saved, for another pass
   bool create_graph = false;  // record the pass itself, to differentiate again
   bool accumulate = true;     // add into grad() of the leaves
+  bool run_hooks = true;      // false: only look, as lens::why_zero does
 };
 
 // Runs entries by decreasing index: see Node::index for why that order is right without counting
@@ -59,6 +60,9 @@ class Backward {
 
   // The latest step, told whole. Throws before the first step and after finish().
   lens::Moment here(Loc loc = Loc::current()) const;
+
+  // The node of the latest step; asks for as much.
+  const Node& node() const;
 
   const Tensor& captured(std::size_t input) const { return captured_[input]; }
 

@@ -152,23 +152,24 @@ const TensorSpec& spec_of(const Edge& edge) {
 }
 
 unsigned Hooks::add(std::unique_ptr<Hook> hook) {
-  list_.emplace_back(next_, std::move(hook));
+  list_.push_back({next_, call_site.loc, std::move(hook)});
   return next_++;
 }
 
 void Hooks::remove(unsigned handle) {
-  std::erase_if(list_, [handle](const auto& h) { return h.first == handle; });
+  std::erase_if(list_, [handle](const Registered& r) { return r.handle == handle; });
 }
 
 Tensor Hooks::run(Tensor grad) const {
   if (list_.empty()) return grad;
   const auto list = list_;  // hooks may add and remove hooks
-  for (const auto& [handle, hook] : list) {
+  for (const auto& [handle, loc, hook] : list) {
     Tensor replaced = hook->call(grad);
     if (!replaced.defined()) continue;
     TAPER_CHECK(replaced.sizes() == grad.sizes() && replaced.dtype() == grad.dtype(),
-                "a hook returned a gradient ", replaced.dtype(), " ", replaced.sizes(),
-                " in place of ", grad.dtype(), " ", grad.sizes());
+                "the hook registered at ", to_string(loc), " returned a gradient ",
+                replaced.dtype(), " ", replaced.sizes(), " in place of ", grad.dtype(), " ",
+                grad.sizes());
     grad = std::move(replaced);
   }
   return grad;
@@ -201,6 +202,7 @@ Leaf& leaf_of(const Tensor& t) {
     meta.leaf->tensor = t.ref().get();
     meta.leaf->spec = TensorSpec(t);
     meta.leaf->layout = dense_like(t.layout());
+    meta.leaf->made_at = call_site.loc;
   }
   return *meta.leaf;
 }

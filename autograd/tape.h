@@ -43,7 +43,13 @@ class Hooks {
   Tensor run(Tensor grad) const;  // in the order of registration; a hook may remove itself
 
  private:
-  std::vector<std::pair<unsigned, std::shared_ptr<Hook>>> list_;
+  struct Registered {
+    unsigned handle;
+    SourceLoc loc;  // of the registration
+    std::shared_ptr<Hook> hook;
+  };
+
+  std::vector<Registered> list_;
   unsigned next_ = 0;
 };
 
@@ -85,6 +91,11 @@ struct Leaf final : Node {
   // The latest entry that took it, 0: none; and where that was, which completes the name.
   std::atomic<std::uint64_t> last_use{0};
   std::atomic<std::uint32_t> last_scope{0};
+  std::atomic<const char*> last_file{""};
+  std::atomic<std::uint32_t> last_line{0};
+  SourceLoc made_at;     // the call that made it a leaf with a gradient
+  SourceLoc last_added;  // the latest backward that added to grad; unknown: none did
+  SourceLoc dropped;     // the call that dropped grad since; unknown: none did
 };
 
 // "encoder.3.fc1.weight"; "" for a leaf that no module registered.
@@ -113,6 +124,7 @@ struct Entry final : Node {
   std::uint64_t saved_bytes = 0;   // storages counted once
   std::unique_ptr<Hooks[]> hooks;  // one Hooks per output, made by the first
   bool consumed = false;           // backward ran and freed `saved`
+  bool both_stretched = false;     // two operands were broadcast: a row and a column, perhaps
   SourceLoc consumed_at;
 };
 
@@ -162,6 +174,9 @@ void set_history(const Tensor& t, const Ref<Entry>& entry, std::uint32_t slot);
 
 // Lets the gradient of `t`, which is no leaf, add up in its grad().
 void start_retaining(const Tensor& t);
+
+// Drops t's gradient, or fills it with zeros; notes the thread's call site.
+void clear_grad(const Tensor& t, bool set_to_none);
 
 // The hooks on an edge's gradient.
 Hooks& hooks_of(const Edge& edge);

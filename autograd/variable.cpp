@@ -3,8 +3,19 @@
 
 #include "taper/autograd/backward.h"
 #include "taper/autograd/inplace.h"
+#include "taper/autograd/lens/cuts.h"
 
 namespace taper {
+
+namespace {
+
+void freeze(const Tensor& leaf) {
+  const std::uint32_t cut = lens::note_cut(lens::Cut::Kind::kFrozen, "requires_grad_", leaf);
+  meta_of(leaf).edge = {};
+  leaf.impl().cut = cut;
+}
+
+}  // namespace
 
 bool Tensor::requires_grad() const {
   return static_cast<bool>(gradient_edge(*this));
@@ -19,8 +30,10 @@ const Tensor& Tensor::requires_grad_(bool requires_grad, Loc loc) const {
               "requires_grad_: only floating-point tensors have gradients, this one is ", dtype());
   TAPER_CHECK(!requires_grad || !is_inference() || InferenceMode::is_enabled(),
               "requires_grad_: an inference tensor cannot require grad; clone() it first");
-  if (requires_grad) meta_of(*this).edge = {Ref<Node>(&leaf_of(*this)), 0};
-  else meta_of(*this).edge = {};
+  if (requires_grad) {
+    meta_of(*this).edge = {Ref<Node>(&leaf_of(*this)), 0};
+    impl().cut = 0;
+  } else freeze(*this);
   return *this;
 }
 
@@ -41,6 +54,18 @@ const Tensor& Tensor::grad() const {
 
 Tensor& Tensor::mutable_grad() const {
   return leaf_of(*this).grad;
+}
+
+void clear_grad(const Tensor& t, bool set_to_none) {
+  if (!t.grad().defined()) return;
+  Leaf& leaf = leaf_of(t);
+  const std::lock_guard lock(leaf.mutex);
+  if (set_to_none) {
+    leaf.grad = Tensor();
+    leaf.dropped = call_site.loc;
+  } else {
+    leaf.grad = leaf.grad.detach().zero_();
+  }
 }
 
 namespace {
@@ -91,10 +116,17 @@ void Tensor::backward(const Tensor& gradient,
   pass.finish();
 }
 
+void note_item(const Tensor& t) {
+  lens::note_cut(lens::Cut::Kind::kItem, "item", t);
+}
+
+// What the user cuts is written down; what a function of ours cuts inside is its own affair.
 Tensor Tensor::detach(Loc loc) const {
+  const bool by_user = !call_site.active;
   const Call call(loc);
   Tensor out = make_tensor(storage(), layout(), dtype());
   out.impl().inference = is_inference();
+  if (by_user) out.impl().cut = lens::note_cut(lens::Cut::Kind::kDetach, "detach", *this);
   return out;
 }
 
@@ -107,6 +139,7 @@ const Tensor& Tensor::detach_(Loc loc) const {
     hooks_of(meta->edge).remove(*meta->leaf->retains);
     meta->leaf->retains.reset();
   }
+  impl().cut = lens::note_cut(lens::Cut::Kind::kDetach, "detach_", *this);
   meta->edge = {};
   return *this;
 }

@@ -175,6 +175,10 @@ void Tensor::print() const {
 }
 
 Scalar Tensor::item(Loc loc) const {
+  if (!call_site.active && impl_ && impl_->meta != nullptr) {
+    const Call call(loc);
+    note_item(*this);
+  }
   const Call call(loc);
   TAPER_CHECK(numel() == 1, "item: the tensor has shape ", sizes(),
               "; only one element is a number");

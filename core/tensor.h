@@ -39,6 +39,9 @@ struct TensorImpl : RefCounted {
 // Frees an AutogradMeta; autograd/ defines it.
 void release_autograd_meta(AutogradMeta* meta) noexcept;
 
+// A path of gradients ends at item(); autograd/ writes it down.
+void note_item(const Tensor& t);
+
 // A tensor handle. Copying a handle shares the tensor; clone() copies elements.
 // Handles follow shared_ptr's rules across threads; concurrent writes to elements are the user's.
 // Methods take their caller's line as a last, defaulted argument: errors and the tape name it.

@@ -344,15 +344,13 @@ void Module::to(Device device, bool, Loc loc) {
   move_all(device, std::nullopt);
 }
 
-void Module::zero_grad(bool set_to_none) {
-  for (const Tensor& p : parameters()) {
-    if (!p.grad().defined()) continue;
-    if (set_to_none) p.mutable_grad() = Tensor();
-    else p.mutable_grad() = p.grad().detach().zero_();
-  }
+void Module::zero_grad(bool set_to_none, Loc loc) {
+  const Call call(loc);
+  for (const Tensor& p : parameters()) clear_grad(p, set_to_none);
 }
 
-void Module::requires_grad_(bool on) {
+void Module::requires_grad_(bool on, Loc loc) {
+  const Call call(loc);
   for (const Tensor& p : parameters()) p.requires_grad_(on);
 }
 

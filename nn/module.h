@@ -77,8 +77,8 @@ class Module : public std::enable_shared_from_this<Module> {
   virtual void to(DType dtype, bool non_blocking = false, Loc loc = Loc::current());
   virtual void to(Device device, bool non_blocking = false, Loc loc = Loc::current());
   void to(DeviceType device, Loc loc = Loc::current()) { to(Device(device), false, loc); }
-  virtual void zero_grad(bool set_to_none = true);
-  void requires_grad_(bool on = true);
+  virtual void zero_grad(bool set_to_none = true, Loc loc = Loc::current());
+  void requires_grad_(bool on = true, Loc loc = Loc::current());
 
   // Calls f(module) for this module and all below it.
   template <class F> void apply(const F& f) {

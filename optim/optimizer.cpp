@@ -55,13 +55,10 @@ void Optimizer::add_parameters(const std::vector<Tensor>& params, Loc loc) {
   states_.resize(own.size());
 }
 
-void Optimizer::zero_grad(bool set_to_none) {
+void Optimizer::zero_grad(bool set_to_none, Loc loc) {
+  const Call call(loc);
   for (const OptimizerParamGroup& g : groups_) {
-    for (const Tensor& p : g.params()) {
-      if (!p.grad().defined()) continue;
-      if (set_to_none) p.mutable_grad() = Tensor();
-      else p.mutable_grad() = p.grad().detach().zero_();
-    }
+    for (const Tensor& p : g.params()) clear_grad(p, set_to_none);
   }
 }
 

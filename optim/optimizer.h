@@ -64,7 +64,7 @@ class Optimizer {
   // Calls f() -> loss with recording on, then step(). Returns the loss.
   template <class F> Tensor step(F closure, Loc loc = Loc::current());
 
-  void zero_grad(bool set_to_none = true);
+  void zero_grad(bool set_to_none = true, Loc loc = Loc::current());
   // Parameters must be leaves, and none may come twice. Options must be of this optimizer's kind.
   void add_param_group(OptimizerParamGroup group, Loc loc = Loc::current());
   void add_parameters(const std::vector<Tensor>& params, Loc loc = Loc::current());

@@ -289,14 +289,17 @@ bool Backward::run_until(const lens::Stop& stop, Loc loc) {
   return false;
 }
 
+const Node& Backward::node() const {
+  TAPER_CHECK(history_ || heap_.empty(), "here: no node has run yet; call step() first");
+  TAPER_CHECK(history_, "here: the pass has finished; go by step() or run_until() to look at it");
+  TAPER_CHECK(history_->node, "here: the pass stands before its first node; call step()");
+  return *history_->node;
+}
+
 lens::Moment Backward::here(Loc loc) const {
   const Call call(loc);
-  TAPER_CHECK(history_ && history_->node, "here: ",
-              history_ ? "no node has run yet; call step() first"
-              : heap_.empty() && debug_.position != 0
-                  ? "the pass has finished; go by step() or run_until() to look at it"
-                  : "no node has run yet; call step() first");
-  return lens::moment_of(*history_->node, history_->incoming, history_->outgoing);
+  const Node& latest = node();
+  return lens::moment_of(latest, history_->incoming, history_->outgoing);
 }
 
 // What a debugger asks for, while finish() runs.

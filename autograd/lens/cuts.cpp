@@ -1,0 +1,143 @@
+// The ring of cuts, and the walk from a cut to the leaves whose gradient it ends.
+#include "taper/autograd/lens/cuts.h"
+
+#include <mutex>
+
+#include "taper/core/base/spin_lock.h"
+
+namespace taper::lens {
+namespace {
+
+struct Ring {
+  SpinLock lock;
+  std::uint32_t latest = 0;
+  Cut cuts[kCutsKept];  // number i lies at i % kCutsKept
+};
+
+constinit Ring ring;
+
+// Numbers a place in the program; never 0.
+std::uint32_t site_of(const SourceLoc& loc, const char* op) {
+  std::uint64_t h = reinterpret_cast<std::uintptr_t>(loc.file) * 0x9E3779B97F4A7C15u + loc.line;
+  h = (h ^ reinterpret_cast<std::uintptr_t>(op)) * 0x9E3779B97F4A7C15u;
+  return static_cast<std::uint32_t>(h >> 32) | 1U;
+}
+
+std::uint32_t write_down(Cut c) {
+  const std::lock_guard guard(ring.lock);
+  if (++ring.latest == 0) ring.latest = 1;
+  c.id = ring.latest;
+  ring.cuts[c.id % kCutsKept] = c;
+  return c.id;
+}
+
+bool same_place(const Cut& a, const Cut& b) {
+  return a.id != 0 && a.kind == b.kind && a.op == b.op && a.loc.line == b.loc.line &&
+         a.loc.file == b.loc.file && a.scope == b.scope;
+}
+
+void mark(Leaf& leaf, std::uint32_t id, const Cut& c) {
+  const std::lock_guard guard(leaf.mutex);
+  for (auto& kept : leaf.cuts) {
+    if (!same_place(cut(kept), c)) continue;
+    kept = id;
+    return;
+  }
+  for (std::size_t i = 0; i + 1 < leaf.cuts.size(); ++i) leaf.cuts[i] = leaf.cuts[i + 1].load();
+  leaf.cuts.back() = id;
+}
+
+// The leaf under a cut that happens again and again at one place, as in an evaluation loop, has it
+// already.
+std::uint32_t marked_before(const Leaf& leaf, const Cut& c) {
+  const std::uint32_t latest = leaf.cuts.back().load(std::memory_order_relaxed);
+  return latest != 0 && same_place(cut(latest), c) ? latest : 0;
+}
+
+// Each node is walked once for each place that cuts: a metric that is read every step costs each
+// step's entries once, and a loop that cuts the same growing graph does not walk it again.
+void mark_leaves(Node& from, std::uint32_t id, const Cut& c) {
+  const std::uint32_t site = site_of(c.loc, c.op);
+  std::vector<Node*> stack{&from};
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    if (node->is_leaf) {
+      mark(static_cast<Leaf&>(*node), id, c);
+      continue;
+    }
+    if (node->walked.exchange(site, std::memory_order_relaxed) == site) continue;
+    for (const Edge& edge : static_cast<Entry*>(node)->inputs) {
+      if (edge) stack.push_back(edge.node.get());
+    }
+  }
+}
+
+}  // namespace
+
+Cut cut(std::uint32_t id) {
+  const std::lock_guard guard(ring.lock);
+  const Cut& kept = ring.cuts[id % kCutsKept];
+  return id != 0 && kept.id == id ? kept : Cut();
+}
+
+void note_joined(std::uint32_t id) {
+  const std::lock_guard guard(ring.lock);
+  Cut& kept = ring.cuts[id % kCutsKept];
+  if (kept.id == id) kept.joined = call_site.loc;
+}
+
+std::uint32_t note_cut(Cut::Kind kind, const char* op, const Tensor& t) {
+  const Edge& edge = gradient_edge(t);
+  if (!edge) return t.impl().cut;
+  Cut c;
+  c.kind = kind;
+  c.op = op;
+  c.loc = call_site.loc;
+  c.scope = call_site.scope;
+  if (kind == Cut::Kind::kNoGrad || kind == Cut::Kind::kInference) c.guard = grad_mode_state.loc;
+  if (edge.node->is_leaf) {
+    if (const std::uint32_t id = marked_before(static_cast<const Leaf&>(*edge.node), c)) return id;
+  }
+  const std::uint32_t id = write_down(c);
+  mark_leaves(*edge.node, id, c);
+  return id;
+}
+
+std::uint32_t note_unrecorded(const Op& op, ArrayRef<const Tensor*> inputs) {
+  const Cut::Kind kind = GradMode::is_enabled()        ? Cut::Kind::kNoDerivative
+                         : InferenceMode::is_enabled() ? Cut::Kind::kInference
+                                                       : Cut::Kind::kNoGrad;
+  std::uint32_t id = 0;
+  for (const Tensor* t : inputs) {
+    if (!t->defined()) continue;
+    const std::uint32_t of_this = note_cut(kind, op.name(), *t);
+    if (id == 0) id = of_this;
+  }
+  return id;
+}
+
+std::string to_string(const Cut& c) {
+  using Kind = Cut::Kind;
+  std::string text;
+  switch (c.kind) {
+    case Kind::kDetach: text = str("detach() at ", taper::to_string(c.loc)); break;
+    case Kind::kNoGrad:
+    case Kind::kInference:
+      text =
+          str(c.kind == Kind::kNoGrad ? "no_grad" : "inference mode", ", switched on at ",
+              taper::to_string(c.guard), ", in force at ", c.op, " at ", taper::to_string(c.loc));
+      break;
+    case Kind::kNoDerivative:
+      text = str(c.op, " at ", taper::to_string(c.loc), ", which has no derivative");
+      break;
+    case Kind::kItem:
+      text = str("item() at ", taper::to_string(c.loc), ", which made a C++ number of it");
+      break;
+    case Kind::kFrozen: text = str("requires_grad_(false) at ", taper::to_string(c.loc)); break;
+  }
+  const std::string& scope = scope_name(c.scope);
+  return scope.empty() ? text : str(text, ", scope ", scope);
+}
+
+}  // namespace taper::lens

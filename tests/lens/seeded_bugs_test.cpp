@@ -1,0 +1,330 @@
+// Programs with one bug each, on a known line: the first thing that Taper says names that line.
+#include <gtest/gtest.h>
+
+#include "taper/taper.h"
+#include "taper/tests/message_of.h"
+
+namespace taper {
+namespace {
+
+using namespace taper::lens;
+
+int guilty = 0;
+
+// Stands on the line before the bug's.
+void bug_below(int line = __builtin_LINE()) {
+  guilty = line + 1;
+}
+
+void expect_names_bug(const std::string& text) {
+  const std::string name = "seeded_bugs_test.cpp:" + std::to_string(guilty);
+  const auto at = text.find("seeded_bugs_test.cpp:");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(text.compare(at, name.size(), name), 0)
+      << "the bug is on line " << guilty << "; the message is\n"
+      << text;
+  EXPECT_EQ(text.find_first_of("0123456789", at + name.size()) == at + name.size(), false) << text;
+}
+
+Tensor parameter(IntArrayRef sizes = {4, 4}) {
+  return randn(sizes).requires_grad_();
+}
+
+// --- There is no gradient -----------------------------------------------------------------------
+
+TEST(SeededBug, DetachInTheMiddle) {
+  const Tensor w = parameter(), head = parameter(), x = randn({2, 4});
+  const Tensor h = relu(matmul(x, w));
+  bug_below();
+  const Tensor z = h.detach();
+  const Tensor loss = matmul(z, head).square().mean();
+  std::printf("loss %f\n", loss.item<double>());
+  loss.backward();
+  EXPECT_TRUE(head.grad().defined());
+  expect_names_bug(why_none(w));
+}
+
+TEST(SeededBug, MetricsDoNotHideTheCut) {
+  const Tensor w = parameter(), head = parameter(), x = randn({2, 4});
+  const Tensor h = relu(matmul(x, w));
+  const Tensor shown = h.detach().mean();
+  bug_below();
+  const Tensor z = h.detach();
+  const Tensor out = matmul(z, head);
+  const Tensor right = (out.argmax(1) == 0).sum();
+  out.square().mean().backward();
+  expect_names_bug(why_none(w));
+}
+
+TEST(SeededBug, NoGradGuardLeftOn) {
+  const Tensor w = parameter(), head = parameter(), x = randn({2, 4});
+  Tensor h;
+  {
+    bug_below();
+    const NoGradGuard no_grad;
+    h = relu(matmul(x, w));
+  }
+  matmul(h, head).sum().backward();
+  expect_names_bug(why_none(w));
+}
+
+TEST(SeededBug, LossMadeUnderNoGrad) {
+  const Tensor w = parameter();
+  bug_below();
+  GradModeState kept = grad_mode_state;
+  Tensor loss;
+  {
+    bug_below();
+    const NoGradGuard no_grad;
+    loss = w.square().sum();
+  }
+  grad_mode_state = kept;
+  expect_names_bug(message_of([&] { loss.backward(); }).substr(0, 200));
+}
+
+TEST(SeededBug, RoundedToIntegers) {
+  const Tensor w = parameter(), head = parameter(), x = randn({2, 4});
+  const Tensor h = matmul(x, w);
+  bug_below();
+  const Tensor z = h.to(kLong);
+  matmul(z.to(kFloat), head).sum().backward();
+  expect_names_bug(why_none(w));
+}
+
+TEST(SeededBug, ArgmaxInTheLoss) {
+  const Tensor w = parameter(), x = randn({2, 4});
+  const Tensor out = matmul(x, w);
+  bug_below();
+  const Tensor picked = out.argmax(1);
+  const Tensor loss = (picked.to(kFloat) - 1).square().sum();
+  expect_names_bug(message_of([&] { loss.backward(); }));
+}
+
+TEST(SeededBug, NumberReadByTheHost) {
+  const Tensor w = parameter({3}), scale = parameter({1});
+  const Tensor norm = w.square().sum();
+  bug_below();
+  const double n = norm.item<double>();
+  (scale * n).sum().backward();
+  expect_names_bug(why_none(w));
+}
+
+TEST(SeededBug, FrozenByMistake) {
+  nn::Linear body(4, 4), head(4, 2);
+  for (const Tensor& p : body->parameters()) {
+    bug_below();
+    p.requires_grad_(false);
+  }
+  head(relu(body(randn({3, 4})))).sum().backward();
+  expect_names_bug(why_none(body->weight));
+}
+
+struct ForgetfulImpl : nn::Module {
+  ForgetfulImpl() : used(register_module("used", nn::Linear(4, 4))) {
+    bug_below();
+    extra = register_parameter("extra", randn({4}));
+  }
+  Tensor forward(const Tensor& x) { return used(x); }
+  nn::Linear used;
+  Tensor extra;
+};
+TAPER_MODULE(Forgetful);
+
+TEST(SeededBug, ParameterThatNothingUses) {
+  Forgetful net;
+  net(randn({2, 4})).sum().backward();
+  expect_names_bug(why_none(net->extra));
+}
+
+TEST(SeededBug, ResultThatTheLossForgets) {
+  const Tensor w = parameter(), aux = parameter(), x = randn({2, 4});
+  const Tensor main = matmul(x, w);
+  bug_below();
+  const Tensor penalty = aux.square().sum();
+  main.sum().backward();
+  expect_names_bug(why_none(aux));
+}
+
+TEST(SeededBug, GradientDroppedBeforeTheStep) {
+  nn::Linear fc(4, 2);
+  optim::SGD optimizer(fc->parameters(), optim::SGDOptions(0.1));
+  fc(randn({2, 4})).sum().backward();
+  bug_below();
+  optimizer.zero_grad();
+  optimizer.step();
+  expect_names_bug(why_none(fc->weight));
+}
+
+// --- The gradient is zero -----------------------------------------------------------------------
+
+TEST(SeededBug, DeadRelu) {
+  const Tensor w = parameter(), b = full({4}, -100.0).requires_grad_(), x = randn({2, 4});
+  const Tensor z = matmul(x, w) + b;
+  bug_below();
+  const Tensor h = relu(z);
+  const Tensor loss = h.square().sum() + h.sum();
+  expect_names_bug(why_zero(w, loss));
+  expect_names_bug(why_zero(w));
+}
+
+TEST(SeededBug, MaskOfZeros) {
+  const Tensor w = parameter(), x = randn({2, 4}), mask = zeros({2, 4});
+  const Tensor h = matmul(x, w);
+  bug_below();
+  const Tensor kept = h * mask;
+  expect_names_bug(why_zero(w, kept.square().sum()));
+}
+
+TEST(SeededBug, ClampedAway) {
+  const Tensor w = parameter({4});
+  const Tensor big = w * w + 5;
+  bug_below();
+  const Tensor bounded = clamp(big, 0, 1);
+  expect_names_bug(why_zero(w, bounded.sum()));
+}
+
+// --- Something was written ----------------------------------------------------------------------
+
+TEST(SeededBug, WrittenAfterItWasSaved) {
+  const Tensor x = parameter();
+  const Tensor y = x.exp();
+  const Tensor loss = (y * y).sum();
+  {
+    const NoGradGuard no_grad;
+    bug_below();
+    y.add_(1);
+  }
+  const std::string message = message_of([&] { loss.backward(); });
+  EXPECT_NE(message.find("add at"), std::string::npos) << message;
+  expect_names_bug(writers(y));
+}
+
+TEST(SeededBug, WrittenThroughAView) {
+  const Tensor x = parameter();
+  const Tensor y = x.sigmoid();
+  const Tensor row = y.detach()[0];
+  bug_below();
+  row.zero_();
+  EXPECT_NE(message_of([&] { y.sum().backward(); }).find(str(":", guilty, " ")), std::string::npos);
+  expect_names_bug(writers(y));
+}
+
+// --- The graph is wrong -------------------------------------------------------------------------
+
+TEST(SeededBug, ColumnAgainstRow) {
+  const Tensor w = parameter({4, 1}), x = randn({8, 4}), target = randn({8});
+  const Tensor out = matmul(x, w);
+  bug_below();
+  const Tensor loss = (out - target).square().mean();
+  expect_names_bug(suspects(loss));
+}
+
+TEST(SeededBug, SecondBackward) {
+  const Tensor x = parameter();
+  const Tensor loss = x.square().sum();
+  loss.backward();
+  const std::string message = message_of([&] { loss.backward(); });
+  EXPECT_NE(message.find(str("already run backwards at seeded_bugs_test.cpp:", __LINE__ - 2)),
+            std::string::npos)
+      << message;
+}
+
+TEST(SeededBug, TotalThatKeepsItsTape) {
+  const Tensor w = parameter();
+  Tensor total = zeros({});
+  const auto step = [&] {
+    const Tensor loss = matmul(randn({2, 4}), w).square().mean();
+    loss.backward();
+    bug_below();
+    total += loss;
+  };
+  step();
+  const TapeMark mark;
+  step();
+  expect_names_bug(mark.grown());
+}
+
+TEST(SeededBug, StateThatGoesOnFromTheLastStep) {
+  const Tensor w = parameter();
+  Tensor state = zeros({2, 4});
+  const auto step = [&] {
+    bug_below();
+    const Tensor mixed = matmul(state, w);
+    state = mixed.tanh();
+  };
+  step();
+  const TapeMark mark;
+  step();
+  expect_names_bug(mark.grown());
+}
+
+TEST(SeededBug, LossesKeptInAList) {
+  const Tensor w = parameter();
+  std::vector<Tensor> losses;
+  const auto step = [&] {
+    const Tensor out = matmul(randn({2, 4}), w);
+    bug_below();
+    losses.push_back(out.square().mean());
+    losses.back().backward();
+  };
+  step();
+  const TapeMark mark;
+  step();
+  expect_names_bug(mark.grown());
+}
+
+TEST(SeededBug, HookOfAnotherShape) {
+  const Tensor x = parameter();
+  const Tensor y = x * 2;
+  bug_below();
+  y.register_hook([](const Tensor& g) { return g.sum(); });
+  const Tensor loss = y.sum();
+  expect_names_bug(message_of([&] { loss.backward(); }));
+}
+
+struct Halved : autograd::Function<Halved> {
+  static Tensor forward(autograd::AutogradContext*, const Tensor& a, const Tensor& b) {
+    return a * b;
+  }
+  static autograd::tensor_list backward(autograd::AutogradContext*, autograd::tensor_list grads) {
+    return {grads[0]};
+  }
+};
+
+TEST(SeededBug, RuleThatForgetsAnInput) {
+  const Tensor a = parameter(), b = parameter();
+  bug_below();
+  const Tensor y = Halved::apply(a, b);
+  const Tensor loss = y.sum();
+  expect_names_bug(message_of([&] { loss.backward(); }));
+}
+
+// --- No bug: no false alarm ---------------------------------------------------------------------
+
+TEST(NoBug, NothingIsSaidOfAHealthyStep) {
+  nn::Linear fc(4, 2);
+  const auto step = [&] {
+    const Tensor loss = fc(randn({3, 4})).square().mean();
+    EXPECT_EQ(suspects(loss), "");
+    loss.backward();
+    return loss.item<double>();
+  };
+  step();
+  const TapeMark mark;
+  step();
+  EXPECT_EQ(mark.grown(), "");
+  EXPECT_NE(why_none(fc->weight).find("there is a gradient"), std::string::npos);
+  const Tensor loss = fc(randn({3, 4})).square().mean();
+  EXPECT_NE(why_zero(fc->weight, loss).find("is not zero"), std::string::npos);
+}
+
+TEST(NoBug, AFreshParameterSaysWhatItIsFor) {
+  const Tensor plain = randn({2});
+  EXPECT_NE(why_none(plain).find("does not require grad, and never did"), std::string::npos);
+  const Tensor x = parameter();
+  const Tensor y = x * 2;
+  EXPECT_NE(why_none(y).find("retain_grad()"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace taper
