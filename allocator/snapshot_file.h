@@ -1,19 +1,16 @@
-// How a snapshot's bytes get to the disk: buffered, and all of them or none.
+// How a snapshot's bytes get to the disk: gathered, since they come one by one.
 #pragma once
-#include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "taper/core/base/file.h"
+
 namespace taper {
 
-// Writes beside the target; finish() gives it the name. Without, the target stays as it was and
-// nothing lies beside it. Everything throws Error that names the file.
+// As Replacement: all of the file, at finish(), or none of it.
 class SnapshotFile {
  public:
-  explicit SnapshotFile(const std::string& target);
-  ~SnapshotFile();
-  SnapshotFile(const SnapshotFile&) = delete;
-  SnapshotFile& operator=(const SnapshotFile&) = delete;
+  explicit SnapshotFile(const std::string& target) : file_(target) {}
 
   void byte(unsigned char b) {
     if (buffer_.size() >= kBuffer) flush();
@@ -25,17 +22,21 @@ class SnapshotFile {
     buffer_ += bytes;
   }
 
-  void finish();
+  void finish() {
+    flush();
+    file_.finish();
+  }
 
  private:
   static constexpr std::size_t kBuffer = std::size_t{64} << 10;
 
-  void flush();
-  [[noreturn]] void refuse();
+  void flush() {
+    file_.write(buffer_.data(), buffer_.size());
+    buffer_.clear();
+  }
 
-  std::string target_, path_, buffer_;
-  std::FILE* file_;
-  bool renamed_ = false;
+  Replacement file_;
+  std::string buffer_;
 };
 
 }  // namespace taper

@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "taper/autograd/ops/create.h"
-#include "taper/data/file.h"
+#include "taper/core/base/file.h"
 
 namespace taper::data {
 namespace {

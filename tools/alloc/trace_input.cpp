@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "taper/data/file.h"
+#include "taper/core/base/file.h"
 
 namespace taper::tools {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostDescribed = std::uint64_t{64} << 20;
 
 TraceInput::TraceInput(const std::string& path)
     : name_(path),
-      file_(std::make_unique<data::File>(path)),
+      file_(std::make_unique<File>(path)),
       window_(std::make_unique<unsigned char[]>(kWindow)) {
   size_ = file_->size();
 }

@@ -6,7 +6,7 @@
 
 #include "taper/tools/alloc/trace_file.h"
 
-namespace taper::data {
+namespace taper {
 class File;
 }
 
@@ -73,7 +73,7 @@ class TraceInput {
 
   std::string name_;
   std::uint64_t size_ = 0, window_end_ = 0, line_ = 0, charged_ = 0;
-  std::unique_ptr<data::File> file_;
+  std::unique_ptr<File> file_;
   std::unique_ptr<unsigned char[]> window_;
   const unsigned char *at_ = nullptr, *end_ = nullptr;
 };

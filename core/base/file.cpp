@@ -1,5 +1,5 @@
 // Reads, maps and replaces whole files.
-#include "taper/data/file.h"
+#include "taper/core/base/file.h"
 
 #include <atomic>
 #include <cerrno>
@@ -12,7 +12,7 @@
 
 #include "taper/core/base/error.h"
 
-namespace taper::data {
+namespace taper {
 
 // Without O_NONBLOCK a FIFO would wait for its writer.
 File::File(const std::string& path)
@@ -57,8 +57,8 @@ std::string part_of(const std::string& target) {
 }  // namespace
 
 Replacement::Replacement(const std::string& target)
-    : target_(target), path_(part_of(target)), file_(std::fopen(path_.c_str(), "wbx")) {
-  TAPER_CHECK(file_ != nullptr, "cannot write ", path_, ": ", std::strerror(errno));
+    : target_(target), path_(part_of(target)), file_(std::fopen(path_.c_str(), "wbxe")) {
+  TAPER_CHECK(file_ != nullptr, "cannot write ", target_, ": ", std::strerror(errno));
 }
 
 Replacement::~Replacement() {
@@ -67,16 +67,16 @@ Replacement::~Replacement() {
 }
 
 void Replacement::write(const void* data, std::size_t bytes) {
-  TAPER_CHECK(bytes == 0 || std::fwrite(data, 1, bytes, file_) == bytes, "cannot write ", path_,
+  TAPER_CHECK(bytes == 0 || std::fwrite(data, 1, bytes, file_) == bytes, "cannot write ", target_,
               ": ", std::strerror(errno));
 }
 
 // The bytes are on the disk before the name points to them.
 void Replacement::finish() {
-  TAPER_CHECK(std::fflush(file_) == 0 && fsync(fileno(file_)) == 0, "cannot write ", path_, ": ",
+  TAPER_CHECK(std::fflush(file_) == 0 && fsync(fileno(file_)) == 0, "cannot write ", target_, ": ",
               std::strerror(errno));
   renamed_ = std::rename(path_.c_str(), target_.c_str()) == 0;
   TAPER_CHECK(renamed_, "cannot rename ", path_, " to ", target_, ": ", std::strerror(errno));
 }
 
-}  // namespace taper::data
+}  // namespace taper

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-namespace taper::data {
+namespace taper {
 
 // An open plain file. Everything throws Error that names the file.
 class File {
@@ -46,4 +46,4 @@ class Replacement {
   bool renamed_ = false;
 };
 
-}  // namespace taper::data
+}  // namespace taper
