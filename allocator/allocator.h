@@ -59,8 +59,9 @@ struct BlockInfo {
   std::uint64_t offset = 0, bytes = 0;
   std::uint64_t requested = 0;  // of a live block; 0: the region of a plan
   BlockState state = BlockState::kFree;
-  std::uint32_t site = 0;   // who asked, for site_of; 0: not known
-  std::uint32_t entry = 0;  // low half of the tape entry's index; 0: none
+  std::uint32_t site = 0;        // who asked, for site_of; 0: not known
+  std::uint32_t entry = 0;       // low half of the tape entry's index; 0: none
+  std::uint64_t releasable = 0;  // of a free one: what the device could have back
 };
 
 // Neighbouring memory that was reserved for one stream of one pool; blocks in address order,
@@ -71,7 +72,6 @@ struct SegmentInfo {
   PoolId pool = 0;
   bool small = false;  // of torch's pool for small blocks
   std::vector<BlockInfo> blocks;
-  bool kept = false;  // of a private pool that gives nothing back
 };
 
 // One per device. Thread-safe. Memory freed on a stream is reused on it in order, without waiting;

@@ -21,19 +21,21 @@ constexpr std::size_t kWindowFactor = 16;
 // Sizes and offsets in 512 bytes fit 32 bits.
 constexpr std::size_t kLargestWindow = (std::size_t{2} << 40) - kPageBytes;
 constexpr std::size_t kSmallestWindow = std::size_t{64} << 20;
-constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // beyond it rounding could overflow
-constexpr std::uint64_t kSmallestQuantum = std::uint64_t{1} << 20;
+constexpr std::size_t kMostBytes = std::size_t{1} << 60;    // beyond it rounding could overflow
+constexpr std::uint64_t kQuantum = std::uint64_t{1} << 20;  // of what streams add to the totals
 
 BlockNode* node_of(const Block& block) {
   return reinterpret_cast<BlockNode*>(block.handle);
 }
 
-BlockInfo info_of(const BlockNode& b) {
+BlockInfo info_of(const Heap& heap, const BlockNode& b) {
   BlockInfo info;
   info.offset = b.offset;
   info.bytes = b.bytes();
   if (!b.live) {
     info.state = b.waits == nullptr ? BlockState::kFree : BlockState::kPending;
+    if (info.state == BlockState::kFree && !heap.keeps_pages())
+      info.releasable = whole_pages(&b) * kPageBytes;
     return info;
   }
   info.state = BlockState::kLive;
@@ -48,6 +50,20 @@ void raise(std::atomic<std::uint64_t>& peak, std::uint64_t to) {
   while (was < to && !peak.compare_exchange_weak(was, to, std::memory_order_relaxed)) {
   }
 }
+
+// All locks of an allocator, for a scope.
+class AllLocks {
+ public:
+  explicit AllLocks(const Allocator& of) : of_(of) { of_.lock_all(); }
+
+  ~AllLocks() { of_.unlock_all(); }
+
+  AllLocks(const AllLocks&) = delete;
+  AllLocks& operator=(const AllLocks&) = delete;
+
+ private:
+  const Allocator& of_;
+};
 
 }  // namespace
 
@@ -105,14 +121,13 @@ void ArenaAllocator::free(const Block& block, std::size_t requested, StreamId) n
   Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
   const std::lock_guard lock(heap.lock);
   heap.put(node, *device_);
-  if (quantum_.load(std::memory_order_relaxed) != 0) publish(heap);
+  publish(heap);
 }
 
 void ArenaAllocator::record_stream(const Block& block, StreamId stream) {
   if (block.data == nullptr) return;
+  check_stream(stream);
   if (is_planned(block)) return record_stream_planned(block, stream);
-  TAPER_CHECK(stream < kStreams, "stream ", stream, " of ", device_->name(),
-              ": an allocator knows streams below ", kStreams);
   BlockNode* node = node_of(block);
   Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
   const std::lock_guard lock(heap.lock);
@@ -121,13 +136,17 @@ void ArenaAllocator::record_stream(const Block& block, StreamId stream) {
 
 BlockNode* ArenaAllocator::take(Heap& heap, std::uint32_t units, std::size_t bytes) {
   BlockNode* block = heap.take(units, bytes, *device_);
-  if (block != nullptr && quantum_.load(std::memory_order_relaxed) != 0) publish(heap);
+  if (block != nullptr) publish(heap);
   return block;
 }
 
-Heap& ArenaAllocator::first_heap_of(StreamId stream) {
+void ArenaAllocator::check_stream(StreamId stream) const {
   TAPER_CHECK(stream < kStreams, "stream ", stream, " of ", device_->name(),
               ": an allocator knows streams below ", kStreams);
+}
+
+Heap& ArenaAllocator::first_heap_of(StreamId stream) {
+  check_stream(stream);
   const std::lock_guard lock(arena_);
   if (Heap* heap = current_[stream].load(std::memory_order_acquire)) return *heap;
   Heap& heap = make_heap(stream, 0);
@@ -162,20 +181,19 @@ Heap& ArenaAllocator::make_heap(StreamId stream, PoolId pool) {
       total_[i].store(one.published[i]);
       total_peak_[i].store(gauges[i]->peak());
     }
-    quantum_.store(kSmallestQuantum);
+    several_.store(true);
   }
   return *heap;
 }
 
 // Peaks of sums are within heaps x quantum; shared lines are written so seldom that streams do not
 // hinder each other.
-void ArenaAllocator::publish(Heap& heap) {
-  const std::uint64_t quantum = quantum_.load(std::memory_order_relaxed);
+void ArenaAllocator::add_to_totals(Heap& heap) {
   const Gauge* gauges[kTotals] = {&heap.count.allocated, &heap.count.requested,
                                   &heap.count.pending};
   for (std::size_t i = 0; i < kTotals; ++i) {
     const std::uint64_t change = gauges[i]->get() - heap.published[i];  // may wrap: a fall
-    if (change + quantum <= 2 * quantum) continue;                      // within ±quantum
+    if (change + kQuantum <= 2 * kQuantum) continue;                    // within ±quantum
     heap.published[i] += change;
     raise(total_peak_[i], total_[i].fetch_add(change, std::memory_order_relaxed) + change);
   }
@@ -247,7 +265,7 @@ AllocatorStats ArenaAllocator::stats() const {
   s.reserved = reserved;
   s.limit = limit_ * kPageBytes;
   s.reserved_peak = reserved_.peak() * kPageBytes;
-  if (quantum_.load(std::memory_order_relaxed) != 0) {
+  if (several_.load(std::memory_order_relaxed)) {
     s.allocated_peak = std::max(s.allocated, total_peak_[0].load(std::memory_order_relaxed));
     s.requested_peak = std::max(s.requested, total_peak_[1].load(std::memory_order_relaxed));
     s.pending_peak = std::max(s.pending, total_peak_[2].load(std::memory_order_relaxed));
@@ -269,7 +287,7 @@ AllocatorStats ArenaAllocator::pool_stats(PoolId pool) const {
 }
 
 void ArenaAllocator::reset_peaks() {
-  lock_all();
+  const AllLocks locks(*this);
   reserved_.reset_peak();
   for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
     HeapCounters& c = heaps_[id].load()->count;
@@ -277,7 +295,6 @@ void ArenaAllocator::reset_peaks() {
       g->reset_peak();
   }
   for (std::size_t i = 0; i < kTotals; ++i) total_peak_[i].store(total_[i].load());
-  unlock_all();
 }
 
 void ArenaAllocator::lock_all() const {
@@ -291,10 +308,8 @@ void ArenaAllocator::unlock_all() const {
 }
 
 std::vector<SegmentInfo> ArenaAllocator::memory_map() const {
-  lock_all();
-  std::vector<SegmentInfo> out = segments();
-  unlock_all();
-  return out;
+  const AllLocks locks(*this);
+  return segments();
 }
 
 template <class F> void ArenaAllocator::each_run(F f) const {
@@ -320,9 +335,8 @@ std::vector<SegmentInfo> ArenaAllocator::segments() const {
     segment.offset = first->offset;
     segment.stream = heap.stream;
     segment.pool = heap.pool;
-    segment.kept = heap.keeps_pages();
     for (const BlockNode* b = first; b != nullptr; b = b->next) {
-      segment.blocks.push_back(info_of(*b));
+      segment.blocks.push_back(info_of(heap, *b));
       segment.bytes += b->bytes();
     }
   });
@@ -335,7 +349,7 @@ void ArenaAllocator::write_map(PageMapWriter& out) const {
     for (const BlockNode* b = first; b != nullptr; b = b->next) bytes += b->bytes();
     out.segment(first->offset, bytes, heap.stream, heap.pool);
     for (const BlockNode* b = first; b != nullptr; b = b->next) {
-      const BlockInfo info = info_of(*b);
+      const BlockInfo info = info_of(heap, *b);
       out.block(info.bytes, info.requested, info.state);
     }
   });
@@ -345,14 +359,16 @@ Trace ArenaAllocator::recent_events() const {
   std::vector<TraceEvent> events;
   // Pages move between heaps: of a place, all events are known only from where all rings are whole.
   std::uint64_t since = 0;
-  lock_all();
-  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
-    const TraceRing& ring = heaps_[id].load()->ring;
-    ring.copy_to(events);
-    since = std::max(since, ring.complete_since());
+  std::vector<SegmentInfo> map;
+  {
+    const AllLocks locks(*this);
+    for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
+      const TraceRing& ring = heaps_[id].load()->ring;
+      ring.copy_to(events);
+      since = std::max(since, ring.complete_since());
+    }
+    map = segments();
   }
-  const std::vector<SegmentInfo> map = segments();
-  unlock_all();
   std::erase_if(events, [&](const TraceEvent& e) { return e.time < since; });
   Trace trace = trace_of_rings(std::move(events), map);
   trace.device = device_->name();

@@ -74,6 +74,7 @@ class ArenaAllocator final : public Allocator {
     return heap != nullptr ? *heap : first_heap_of(stream);
   }
 
+  void check_stream(StreamId stream) const;
   Heap& first_heap_of(StreamId stream);
   Heap& make_heap(StreamId stream, PoolId pool);                        // with arena_ held
   Heap* find_heap(StreamId stream, PoolId pool) const;                  // null: there is none
@@ -106,7 +107,13 @@ class ArenaAllocator final : public Allocator {
   // Calls f(heap, first block) for each run of a heap's pages, in address order.
   template <class F> void each_run(F f) const;
   std::vector<SegmentInfo> segments() const;  // with all locks held
-  void publish(Heap& heap);                   // with heap.lock held
+
+  // After a change of what a heap counts, with heap.lock held.
+  void publish(Heap& heap) {
+    if (several_.load(std::memory_order_relaxed)) add_to_totals(heap);
+  }
+
+  void add_to_totals(Heap& heap);
   template <class F> AllocatorStats sum(F wanted) const;
 
   const AllocatorOptions options_;
@@ -131,7 +138,7 @@ class ArenaAllocator final : public Allocator {
   // Sums over heaps for peaks, once there are several: a heap adds its change when it is worth it.
   static constexpr std::size_t kTotals = 3;  // allocated, requested, pending
   std::atomic<std::uint64_t> total_[kTotals] = {}, total_peak_[kTotals] = {};
-  std::atomic<std::uint64_t> quantum_{0};  // 0: there is one heap
+  std::atomic<bool> several_{false};
 };
 
 }  // namespace taper

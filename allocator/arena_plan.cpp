@@ -25,6 +25,7 @@ Block ArenaAllocator::take_planned(Heap& heap, std::size_t bytes, std::size_t ro
   heap.count.allocations.add(1);
   heap.count.blocks.add(1);
   heap.count.requested.set(heap.count.requested.get() + bytes);
+  publish(heap);
   heap.ring.record(TraceAction::kAlloc, offset, bytes, current_site(), call_site.entry_index,
                    heap.stream, heap.pool);
   char* data = base_ + offset;
@@ -39,6 +40,7 @@ void ArenaAllocator::free_planned(const Block& block, std::size_t bytes) noexcep
   heap.count.frees.add(1);
   heap.count.blocks.subtract(1);
   heap.count.requested.set(heap.count.requested.get() - bytes);
+  publish(heap);
   const auto offset = static_cast<std::uint64_t>(static_cast<char*>(block.data) - base_);
   heap.ring.record(TraceAction::kFree, offset, bytes, 0, 0, heap.stream, heap.pool);
 }
@@ -76,6 +78,7 @@ void ArenaAllocator::replan(Heap& heap) {
     const std::lock_guard lock(heap.lock);
     plan = std::move(heap.plan);
     if (heap.region != nullptr) heap.put(heap.region, *device_);
+    publish(heap);
     heap.region = nullptr;
   }
   plan->make_plan();

@@ -9,7 +9,6 @@
 #include "taper/allocator/options.h"
 #include "taper/allocator/plan.h"
 #include "taper/allocator/ring.h"
-#include "taper/allocator/torch_allocator.h"
 #include "taper/allocator/twin.h"
 
 namespace taper {
@@ -18,24 +17,11 @@ namespace {
 constexpr std::size_t kListed = 5;
 constexpr std::size_t kMostReplayed = std::size_t{1} << 16;  // events: a moment, not a minute
 
-// What of a free block could go back to the device: whole pages, torch's granules or segments.
-std::uint64_t releasable_part(const SegmentInfo& segment,
-                              const BlockInfo& b,
-                              AllocatorPolicy policy) {
-  if (segment.kept) return 0;
-  if (policy == AllocatorPolicy::kTorchNative) return b.bytes == segment.bytes ? b.bytes : 0;
-  const bool large = policy == AllocatorPolicy::kTorchExpandable && !segment.small;
-  const std::uint64_t granule = large ? kTorchLargeSegment : kPageBytes;
-  const std::uint64_t at = b.offset - segment.offset;
-  const std::uint64_t first = (at + granule - 1) / granule, last = (at + b.bytes) / granule;
-  return last > first ? (last - first) * granule : 0;
-}
-
 // Free bytes that cannot go back are kept by live blocks: each free block's by the nearest live one
 // before it in its segment, or else behind it.
 class Holders {
  public:
-  Holders(const std::vector<SegmentInfo>& map, AllocatorPolicy policy) : policy_(policy) {
+  explicit Holders(const std::vector<SegmentInfo>& map) {
     for (const SegmentInfo& segment : map) add(segment);
   }
 
@@ -61,11 +47,8 @@ class Holders {
     return all;
   }
 
-  std::uint64_t mapped = 0, pinned = 0, pending = 0, live = 0;
-
  private:
   void add(const SegmentInfo& segment) {
-    mapped += segment.bytes;
     const BlockInfo* before = nullptr;
     std::uint64_t waiting = 0;  // pinned bytes before the first live block
     for (const BlockInfo& b : segment.blocks) {
@@ -74,21 +57,16 @@ class Holders {
         ++pinner.count;
         pinner.bytes += b.bytes;
         pinner.pinned += waiting;
-        live += b.bytes;
         waiting = 0;
         before = &b;
-      } else if (b.state == BlockState::kPending) {
-        pending += b.bytes;
-      } else {
-        const std::uint64_t stuck = b.bytes - releasable_part(segment, b, policy_);
-        pinned += stuck;
+      } else if (b.state == BlockState::kFree) {
+        const std::uint64_t stuck = b.bytes - b.releasable;
         if (before != nullptr) by_site_[before->site].pinned += stuck;
         else waiting += stuck;
       }
     }
   }
 
-  AllocatorPolicy policy_;
   std::map<std::uint32_t, Pinner> by_site_;
 };
 
@@ -164,53 +142,45 @@ std::string who(const Pinner& p) {
   return text;
 }
 
-MemoryReport report_of(const Allocator& allocator, std::size_t asked, std::size_t rounded) {
+// What the counters say: it takes next to no memory, of which there may be none.
+MemoryReport sums_of(const Allocator& allocator, std::size_t asked, std::size_t rounded) {
   MemoryReport r;
   const MemoryDevice& device = allocator.device();
-  const std::vector<SegmentInfo> map = allocator.memory_map();
   const AllocatorStats stats = allocator.stats();
-  const Holders holders(map, allocator.options().policy);
   r.device = device.name();
   r.options = to_string(allocator.options());
   r.asked = asked;
   r.rounded = rounded;
+  r.live = stats.allocated;
+  r.pending = stats.pending;
+  r.releasable = stats.releasable;
+  r.pinned = stats.inactive_split;
+  const std::uint64_t reserved = r.live + r.pending + r.releasable + r.pinned;
   const std::size_t limit = allocator.options().limit;
   r.capacity = limit == 0 ? device.capacity() : std::min(limit, device.capacity());
   if (stats.limit != 0) r.capacity = stats.limit;
-  r.live = map.empty() ? stats.allocated : holders.live;
-  r.pending = holders.pending;
-  r.pinned = holders.pinned;
-  // Pages that exist and lie nowhere at the moment are releasable too.
-  r.releasable = stats.reserved - std::min(stats.reserved, r.live + r.pending + r.pinned);
-  r.capacity = std::max(r.capacity, stats.reserved);
-  const std::uint64_t rest = r.capacity - stats.reserved;
-  r.unused = std::min<std::uint64_t>(rest, device.available());
-  r.others = rest - r.unused;
-  r.largest_free = std::max(stats.largest_free, stats.reserved - holders.mapped);
-  const std::uint64_t free = stats.reserved - std::min(stats.reserved, r.live);
-  if (free != 0)
-    r.fragmentation = 1 - static_cast<double>(r.largest_free) / static_cast<double>(free);
-  r.pinners = holders.most(true);
-  r.holders = holders.most(false);
-  try {
-    r.would_fit = what_would_fit(allocator, r);
-  } catch (const std::exception&) {
-    // Where memory is short, replaying may fail as well: then the sums have to do.
-  }
+  r.capacity = std::max(r.capacity, reserved);
+  r.unused = std::min<std::uint64_t>(r.capacity - reserved, device.available());
+  r.others = r.capacity - reserved - r.unused;
+  r.largest_free = stats.largest_free;
   return r;
 }
 
-// Even the map may be too much to ask for.
-MemoryReport report_or_less(const Allocator& allocator, std::size_t asked, std::size_t rounded) {
+// What the map and the latest events say. Where memory is short, looking may fail as well: then
+// what is known has to do.
+void look_closer(const Allocator& allocator, MemoryReport& r) {
   try {
-    return report_of(allocator, asked, rounded);
+    const std::vector<SegmentInfo> map = allocator.memory_map();
+    std::uint64_t mapped = 0;
+    for (const SegmentInfo& segment : map) mapped += segment.bytes;
+    const std::uint64_t reserved = r.live + r.pending + r.releasable + r.pinned;
+    const std::uint64_t idle = std::min(r.releasable, reserved - std::min(reserved, mapped));
+    r.largest_free = std::max(r.largest_free, idle);  // pages that lie nowhere can be one piece
+    const Holders holders(map);
+    r.pinners = holders.most(true);
+    r.holders = holders.most(false);
+    r.would_fit = what_would_fit(allocator, r);
   } catch (const std::exception&) {
-    MemoryReport r;
-    r.device = allocator.device().name();
-    r.options = to_string(allocator.options());
-    r.asked = asked;
-    r.rounded = rounded;
-    return r;
   }
 }
 
@@ -242,11 +212,14 @@ OutOfMemory::OutOfMemory(MemoryReport report, std::string op, SourceLoc loc, std
     : Error(report.text(), std::move(op), loc, std::move(scope)), report_(std::move(report)) {}
 
 void fail_out_of_memory(const Allocator& allocator, std::size_t asked, std::size_t rounded) {
-  const MemoryReport report = report_or_less(allocator, asked, rounded);
+  MemoryReport report = sums_of(allocator, asked, rounded);
+  look_closer(allocator, report);
+  if (const std::uint64_t free = report.pending + report.releasable + report.pinned; free != 0)
+    report.fragmentation = 1 - static_cast<double>(report.largest_free) / static_cast<double>(free);
   try {
     fail("");
   } catch (const Error& e) {  // it knows the op, the line and the scope
-    throw OutOfMemory(report, e.op(), e.loc(), e.scope());
+    throw OutOfMemory(std::move(report), e.op(), e.loc(), e.scope());
   }
 }
 

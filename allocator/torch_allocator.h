@@ -159,6 +159,7 @@ class TorchAllocator final : public Allocator {
   void count_live(const TorchBlock& block, bool more);
   void count_pending(const TorchBlock& block, bool more);
   std::size_t releasable_part(const TorchBlock& block) const;
+  BlockInfo info_of(const TorchBlock& block) const;
 
   const AllocatorOptions options_;
   const std::unique_ptr<MemoryDevice> device_;

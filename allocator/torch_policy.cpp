@@ -368,10 +368,12 @@ void TorchAllocator::note_step() {
 
 Trace TorchAllocator::recent_events() const {
   std::vector<TraceEvent> events;
-  lock_all();
-  ring_.copy_to(events);
-  const std::vector<SegmentInfo> map = segments();
-  unlock_all();
+  std::vector<SegmentInfo> map;
+  {
+    const std::lock_guard lock(mutex_);
+    ring_.copy_to(events);
+    map = segments();
+  }
   Trace trace = trace_of_rings(std::move(events), map);
   trace.device = device_->name();
   return trace;

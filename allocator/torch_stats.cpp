@@ -27,21 +27,6 @@ std::uint64_t largest_of(const TorchShelf& shelf) {
   return shelf.free.empty() ? 0 : (*shelf.free.rbegin())->bytes;
 }
 
-BlockInfo info_of(const TorchBlock& block) {
-  BlockInfo info;
-  info.offset = block.offset;
-  info.bytes = block.bytes;
-  if (block.live) {
-    info.requested = block.requested;
-    info.site = block.site;
-    info.entry = block.entry;
-  }
-  info.state = block.live     ? BlockState::kLive
-               : block.idle() ? BlockState::kFree
-                              : BlockState::kPending;
-  return info;
-}
-
 }  // namespace
 
 void TorchAllocator::count_reserved(const TorchShelf& shelf, std::size_t bytes, bool more) {
@@ -53,7 +38,7 @@ void TorchAllocator::count_reserved(const TorchShelf& shelf, std::size_t bytes, 
 
 // releasable + inactive_split is all that is idle.
 void TorchAllocator::count_idle(const TorchBlock& block, bool more) {
-  const std::size_t part = block.shelf->pool->gives_back() ? releasable_part(block) : 0;
+  const std::size_t part = releasable_part(block);
   for (AllocatorStats* s : figures_of(all_, *block.shelf)) {
     change(s->releasable, part, more);
     change(s->inactive_split, block.bytes - part, more);
@@ -80,10 +65,29 @@ void TorchAllocator::count_pending(const TorchBlock& block, bool more) {
 
 // Of an idle block, what could go back by itself: a whole segment, or whole granules.
 std::size_t TorchAllocator::releasable_part(const TorchBlock& block) const {
+  if (!block.shelf->pool->gives_back()) return 0;
   if (!expandable_) return block.prev == nullptr && block.next == nullptr ? block.bytes : 0;
   const std::size_t granule = block.shelf->granule(), at = block.offset - block.segment->offset;
   const std::size_t from = (at + granule - 1) / granule, to = (at + block.bytes) / granule;
   return from < to ? (to - from) * granule : 0;
+}
+
+BlockInfo TorchAllocator::info_of(const TorchBlock& block) const {
+  BlockInfo info;
+  info.offset = block.offset;
+  info.bytes = block.bytes;
+  if (block.live) {
+    info.state = BlockState::kLive;
+    info.requested = block.requested;
+    info.site = block.site;
+    info.entry = block.entry;
+  } else if (block.idle()) {
+    info.state = BlockState::kFree;
+    info.releasable = releasable_part(block);
+  } else {
+    info.state = BlockState::kPending;
+  }
+  return info;
 }
 
 AllocatorStats TorchAllocator::stats() const {
@@ -147,7 +151,6 @@ std::vector<SegmentInfo> TorchAllocator::segments() const {
     run.stream = first->shelf->stream;
     run.pool = first->shelf->pool->id;
     run.small = first->shelf->small;
-    run.kept = !first->shelf->pool->gives_back();
     for (const TorchBlock* block = first; block != end; block = block->next) {
       run.bytes += block->bytes;
       run.blocks.push_back(info_of(*block));

@@ -39,9 +39,11 @@ std::string add(const SegmentInfo& segment, Sums& sums) {
       continue;
     }
     const std::uint64_t first = pages_of(b.offset), last = at / kPageBytes;
-    const std::uint64_t whole = last > first && !segment.kept ? (last - first) * kPageBytes : 0;
-    sums.whole += whole;
-    sums.beside += b.bytes - whole;
+    const std::uint64_t whole = last > first ? (last - first) * kPageBytes : 0;
+    if (b.releasable != whole && b.releasable != 0)  // a pool may keep all of it
+      return str(b.releasable, " bytes could go back of block ", b.offset, ", not ", whole);
+    sums.whole += b.releasable;
+    sums.beside += b.bytes - b.releasable;
   }
   if (at != segment.offset + segment.bytes) return str("segment ", segment.offset, " ends at ", at);
   return "";

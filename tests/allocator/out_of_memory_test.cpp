@@ -9,6 +9,7 @@
 #include "taper/allocator/twin.h"
 #include "taper/core/base/source_loc.h"
 #include "taper/tests/allocator/arena_checks.h"
+#include "taper/tests/allocator/scarce.h"
 #include "taper/tools/alloc/workloads.h"
 
 namespace taper::testing {
@@ -180,6 +181,29 @@ TEST(OutOfMemory, Text) {
   these allocations need at least 66.0 MiB (69205504 bytes) at once
   the smallest capacity at which they fit is 66.0 MiB (69206016 bytes)
   at train.cpp:20 in main, scope encoder)");
+  }
+}
+
+// The host's own memory may be what is short: then the map cannot be had, but the sums can.
+TEST(OutOfMemory, SumsNeedNoMemory) {
+  for (const AllocatorPolicy policy : kPolicies) {
+    OnSim sim(policy, 64 * kMiB);
+    std::vector<Block> blocks;
+    for (int i = 0; i < 10'000; ++i) blocks.push_back(sim.allocate(kBlockBytes));
+    for (std::size_t i = 0; i < blocks.size(); i += 2) sim.free(blocks[i], kBlockBytes);
+    MemoryReport report;
+    {
+      const Scarce scarce(std::size_t{64} << 10);
+      try {
+        sim.allocate(80 * kMiB);
+      } catch (const OutOfMemory& error) {
+        report = error.report();
+      }
+    }
+    expect_exact(report, sim);
+    EXPECT_EQ(report.asked, 80 * kMiB);
+    EXPECT_GT(report.pinned, 2 * kMiB);
+    EXPECT_TRUE(report.holders.empty());
   }
 }
 

@@ -81,6 +81,7 @@ std::string first_wrong(const Torch& torch) {
       }
       if (b.state == BlockState::kPending) sums.pending += b.bytes;
       if (is_free) free_bytes += b.bytes;
+      sums.releasable += b.releasable;
       if (is_free && b.bytes > sums.largest_free) sums.largest_free = b.bytes;
     }
     if (end != segment.offset + segment.bytes)
@@ -97,6 +98,7 @@ std::string first_wrong(const Torch& torch) {
   if (wrong.empty()) wrong = differs("pending", s.pending, sums.pending);
   if (wrong.empty()) wrong = differs("reserved", s.reserved, sums.reserved);
   if (wrong.empty()) wrong = differs("largest free", s.largest_free, sums.largest_free);
+  if (wrong.empty()) wrong = differs("releasable", s.releasable, sums.releasable);
   if (wrong.empty()) wrong = differs("free", s.releasable + s.inactive_split, free_bytes);
   if (wrong.empty())
     wrong = differs("pages", s.reserved, torch.device->created_pages() * kPageBytes);

@@ -9,6 +9,7 @@
 #include "taper/allocator/plan.h"
 #include "taper/allocator/sim_device.h"
 #include "taper/allocator/twin.h"
+#include "taper/core/base/error.h"
 #include "taper/tools/alloc/workloads.h"
 
 namespace taper {
@@ -181,6 +182,26 @@ TEST(StepPlan, AUseOnAnotherStreamEndsThePlanForTheStep) {
   step(p, kSizes);
   EXPECT_GE(p.device->stream_time(0), 1'000'000u);
   EXPECT_TRUE(p.out.empty());
+}
+
+// What is out at once counts, whoever serves it; only with several heaps are there totals to tell.
+TEST(StepPlan, PlannedBlocksRaiseThePeakOfAllStreams) {
+  Planned p;
+  p.allocator->free(p.allocator->allocate(512, 1), 512, 1);
+  for (int i = 0; i < 3; ++i) step(p, kSizes);
+  p.allocator->reset_peaks();
+  step(p, kSizes);
+  std::uint64_t sum = 0;
+  for (const std::size_t bytes : kSizes) sum += bytes;
+  EXPECT_GE(p.allocator->stats().requested_peak + 2 * kMiB, sum);
+}
+
+TEST(StepPlan, APlannedBlockIsNotUsedOnAStreamThatCannotBe) {
+  Planned p;
+  for (int i = 0; i < 3; ++i) step(p, kSizes);
+  const Block block = p.take(kSizes[0]);
+  EXPECT_THROW(p.allocator->record_stream(block, 5000), Error);
+  p.give(block, kSizes[0]);
 }
 
 // What is recorded under a plan is what the program did: the region is not one of its blocks.
