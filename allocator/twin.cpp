@@ -31,6 +31,7 @@ class Twin {
     for (const TraceEvent& e : trace.events) steps_ += e.action == TraceAction::kStep;
     warmup_ = (steps_ + 3) / 4;
     timed_ = trace.streams.size() > 1;
+    result_.placement_hash = 0xCBF29CE484222325u;  // FNV-1a, by words
   }
 
   // One event. False: out of memory.
@@ -125,7 +126,7 @@ class Twin {
         static_cast<std::uint64_t>(static_cast<char*>(out.block.data) - device_->base());
     for (const std::uint64_t x :
          {static_cast<std::uint64_t>(i), offset, static_cast<std::uint64_t>(out.block.bytes)}) {
-      hash_ = (hash_ ^ x) * 0x100000001B3u;  // FNV-1a, by words
+      result_.placement_hash = (result_.placement_hash ^ x) * 0x100000001B3u;
     }
     if (observer_ != nullptr) observer_->placed(i, offset, out.block.bytes);
     return true;
@@ -155,10 +156,7 @@ class Twin {
   std::vector<PoolId> pools_{0};
   bool timed_ = false;
   std::uint64_t load_ = 0, steps_ = 0, seen_steps_ = 0, warmup_ = 0, mapped_at_warmup_ = 0;
-  std::uint64_t hash_ = 0xCBF29CE484222325u;
   TwinResult result_;
-
-  friend TwinResult taper::run_twin(const Trace&, const TwinSettings&, TwinObserver*);
 };
 
 }  // namespace
@@ -174,7 +172,6 @@ TwinResult run_twin(const Trace& trace, const TwinSettings& settings, TwinObserv
   twin.run(settings.threads);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   TwinResult result = twin.finish();
-  result.placement_hash = twin.hash_;
   result.seconds = took.count();
   return result;
 }
@@ -184,16 +181,26 @@ std::size_t min_capacity(const Trace& trace, const TwinSettings& given) {
   settings.options.trace_events = 0;  // a refusal is not asked what would have fit
   const TwinResult all = run_twin(trace, settings);
   if (!all.finished) fail(str("the trace does not finish at any capacity: ", all.failure));
-  // Pages: `enough` suffices, `little` does not.
+  const auto finishes = [&](std::size_t pages) {
+    settings.capacity = pages * kPageBytes;
+    return run_twin(trace, settings).finished;
+  };
+  // Pages: `enough` suffices, as far as is known; `little` does not.
   std::size_t enough = (all.stats.reserved_peak + kPageBytes - 1) / kPageBytes;
   std::size_t little = all.max_load / kPageBytes;
   if (little * kPageBytes == all.max_load && little > 0) --little;
+  bool tried = false;  // `enough`, on a device of that size
   while (enough - little > 1) {
     const std::size_t middle = little + (enough - little) / 2;
-    TwinSettings tried = settings;
-    tried.capacity = middle * kPageBytes;
-    (run_twin(trace, tried).finished ? enough : little) = middle;
+    if (finishes(middle)) {
+      enough = middle;
+      tried = true;
+    } else {
+      little = middle;
+    }
   }
+  // A policy may place otherwise where there is less room, and need more than it took with plenty.
+  while (!tried && !finishes(enough)) ++enough;
   return enough * kPageBytes;
 }
 

@@ -49,7 +49,8 @@ TwinResult run_twin(const Trace& trace,
                     const TwinSettings& settings,
                     TwinObserver* observer = nullptr);
 
-// The smallest capacity, to one page, at which the trace finishes.
+// A capacity, in whole pages, at which the trace finishes: the smallest, where all above it do too.
+// With one page less it does not.
 std::size_t min_capacity(const Trace& trace, const TwinSettings& settings);
 
 }  // namespace taper
