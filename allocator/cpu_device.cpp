@@ -94,26 +94,27 @@ CpuDevice::~CpuDevice() {
 }
 
 std::size_t CpuDevice::reserve(std::size_t most, std::size_t least) {
+  const auto half = [](std::size_t bytes) { return bytes / 2 / kPageBytes * kPageBytes; };
   // Under `ulimit -v`, and under valgrind, less is to be had.
-  for (std::size_t bytes = most; bytes >= least; bytes = bytes / 2 / kPageBytes * kPageBytes) {
-    void* p = mmap(nullptr, bytes + kPageBytes, PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) continue;
-    // Some is left to everybody else in the process.
-    if (bytes < most && bytes / 2 >= least) {
-      munmap(p, bytes + kPageBytes);
-      bytes /= 2;
-      p = mmap(nullptr, bytes + kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-               -1, 0);
-      if (p == MAP_FAILED) continue;
-    }
-    mapping_ = static_cast<char*>(p);
+  std::size_t bytes = most;
+  for (; bytes >= least; bytes = half(bytes)) {
     mapping_bytes_ = bytes + kPageBytes;
-    const auto address = reinterpret_cast<std::uintptr_t>(p);
-    base_ = mapping_ + ((kPageBytes - address % kPageBytes) % kPageBytes);
-    return bytes;
+    void* p = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    if (p == MAP_FAILED) continue;
+    mapping_ = static_cast<char*>(p);
+    break;
   }
-  fail(str("the system refuses even ", size_text(least), " of address space (ulimit -v?)"));
+  TAPER_CHECK(bytes >= least, "the system refuses even ", size_text(least),
+              " of address space (ulimit -v?)");
+  if (bytes < most && half(bytes) >= least) {  // some is left to everybody else in the process
+    bytes = half(bytes);
+    munmap(mapping_ + bytes + kPageBytes, mapping_bytes_ - bytes - kPageBytes);
+    mapping_bytes_ = bytes + kPageBytes;
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
+  base_ = mapping_ + (kPageBytes - address % kPageBytes) % kPageBytes;
+  return bytes;
 }
 
 char* CpuDevice::base() const {

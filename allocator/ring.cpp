@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <sys/mman.h>
 
@@ -79,20 +80,20 @@ class SiteTable {
 // All zeros at first, so it takes no room in the file and no time to start.
 constinit SiteTable site_table;
 
-// A block that is out, for a trace that begins in the middle.
-struct LiveBlock {
-  std::uint64_t offset, requested;
-  std::uint32_t site, entry;
-  StreamId stream;
-  PoolId pool;
-};
-
 struct ClockStart {
   std::uint64_t tick = ticks();
   std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
 };
 
 const ClockStart clock_start;
+
+// Measured since the program began.
+double nanoseconds_per_tick() {
+  const std::chrono::duration<double, std::nano> passed =
+      std::chrono::steady_clock::now() - clock_start.time;
+  const auto counted = static_cast<double>(ticks() - clock_start.tick);
+  return counted > 0 ? passed.count() / counted : 1;
+}
 
 }  // namespace
 
@@ -115,17 +116,6 @@ TraceSite site_of(std::uint32_t site) {
   return out;
 }
 
-std::uint32_t site_count() {
-  return site_table.count();
-}
-
-double nanoseconds_per_tick() {
-  const std::chrono::duration<double, std::nano> passed =
-      std::chrono::steady_clock::now() - clock_start.time;
-  const auto counted = static_cast<double>(ticks() - clock_start.tick);
-  return counted > 0 ? passed.count() / counted : 1;
-}
-
 TraceRing::TraceRing(std::size_t capacity, bool keep_all) : keep_all_(keep_all) {
   if (capacity == 0) return;
   while ((std::size_t{1} << capacity_) < capacity) ++capacity_;
@@ -140,19 +130,18 @@ TraceRing::~TraceRing() {
   if (events_ != nullptr) munmap(events_, capacity_ * sizeof(TraceEvent));
 }
 
-bool TraceRing::make_room() {
+void TraceRing::make_room() {
   if (keep_all_) {
     void* p = mremap(events_, capacity_ * sizeof(TraceEvent), 2 * capacity_ * sizeof(TraceEvent),
                      MREMAP_MAYMOVE);
     if (p != MAP_FAILED) {
       events_ = static_cast<TraceEvent*>(p);
       capacity_ *= 2;
-      return true;
+      return;
     }
   }
   next_ = 0;
   wrapped_ = true;
-  return true;
 }
 
 void TraceRing::copy_to(std::vector<TraceEvent>& out) const {
@@ -170,13 +159,6 @@ namespace {
 class RingReader {
  public:
   explicit RingReader(Trace& trace) : trace_(trace) { site_numbers_[0] = 0; }
-
-  // A block that was out before the events begin.
-  void begin_with(const LiveBlock& b) {
-    alloc({0, b.requested, static_cast<std::uint32_t>(b.offset / kBlockBytes), b.site, b.entry,
-           static_cast<std::uint16_t>(b.stream), TraceAction::kAlloc,
-           static_cast<std::uint8_t>(b.pool)});
-  }
 
   void read(const TraceEvent& e) {
     switch (e.action) {
@@ -220,29 +202,30 @@ class RingReader {
   std::unordered_map<std::uint32_t, std::size_t> site_numbers_;
 };
 
-// What was out before the first event: what is freed without having been allocated, and what is out
-// now without that.
-std::vector<LiveBlock> before_events(const std::vector<TraceEvent>& events,
-                                     const std::vector<SegmentInfo>& map) {
-  std::vector<LiveBlock> out;
-  std::unordered_map<std::uint32_t, bool> seen;  // offset: its first event was an allocation
+// Allocations of what was out before the first event: what is freed without having been allocated,
+// and what is out now without that.
+std::vector<TraceEvent> before_events(const std::vector<TraceEvent>& events,
+                                      const std::vector<SegmentInfo>& map) {
+  std::vector<TraceEvent> out;
+  std::unordered_set<std::uint32_t> seen;  // places that an event names
   for (const TraceEvent& e : events) {
     if (e.action != TraceAction::kAlloc && e.action != TraceAction::kFree) continue;
-    const bool fresh = seen.try_emplace(e.block, true).second;
-    if (fresh && e.action == TraceAction::kFree) {
-      out.push_back(
-          {std::uint64_t{e.block} * kBlockBytes, e.bytes, e.site, e.entry, e.stream, e.pool});
-    }
+    if (!seen.insert(e.block).second || e.action == TraceAction::kAlloc) continue;
+    TraceEvent& before = out.emplace_back(e);
+    before.time = 0;
+    before.action = TraceAction::kAlloc;
   }
   for (const SegmentInfo& segment : map) {
     for (const BlockInfo& b : segment.blocks) {
-      if (b.state == BlockState::kLive && b.requested != 0 &&
-          !seen.contains(static_cast<std::uint32_t>(b.offset / kBlockBytes)))
-        out.push_back({b.offset, b.requested, b.site, b.entry, segment.stream, segment.pool});
+      const auto place = static_cast<std::uint32_t>(b.offset / kBlockBytes);
+      if (b.state != BlockState::kLive || b.requested == 0 || seen.contains(place)) continue;
+      out.push_back({0, b.requested, place, b.site, b.entry,
+                     static_cast<std::uint16_t>(segment.stream), TraceAction::kAlloc,
+                     static_cast<std::uint8_t>(std::min<PoolId>(segment.pool, 255))});
     }
   }
   std::sort(out.begin(), out.end(),
-            [](const LiveBlock& a, const LiveBlock& b) { return a.offset < b.offset; });
+            [](const TraceEvent& a, const TraceEvent& b) { return a.block < b.block; });
   return out;
 }
 
@@ -254,7 +237,7 @@ Trace trace_of_rings(std::vector<TraceEvent> events, const std::vector<SegmentIn
   Trace trace;
   trace.source = "recorded";
   RingReader reader(trace);
-  for (const LiveBlock& b : before_events(events, map)) reader.begin_with(b);
+  for (const TraceEvent& e : before_events(events, map)) reader.read(e);
   const double scale = nanoseconds_per_tick();
   const std::uint64_t start = events.empty() ? 0 : events.front().time;
   for (TraceEvent& e : events) {

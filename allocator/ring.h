@@ -17,7 +17,6 @@ inline std::uint32_t current_site() {
 }
 
 TraceSite site_of(std::uint32_t site);
-std::uint32_t site_count();  // sites are numbered below it
 
 // The processor's clock: cheap, and the same for all threads.
 inline std::uint64_t ticks() {
@@ -32,8 +31,6 @@ inline std::uint64_t ticks() {
 #endif
 }
 
-double nanoseconds_per_tick();  // measured since the program began
-
 // Keeps the last `capacity` events, or all of them. One writer at a time.
 class TraceRing {
  public:
@@ -43,8 +40,6 @@ class TraceRing {
   TraceRing(const TraceRing&) = delete;
   TraceRing& operator=(const TraceRing&) = delete;
 
-  bool on() const { return capacity_ != 0; }
-
   void record(TraceAction action,
               std::uint64_t offset,
               std::uint64_t bytes,
@@ -52,7 +47,10 @@ class TraceRing {
               std::uint64_t entry,
               StreamId stream,
               PoolId pool) {
-    if (next_ == capacity_ && (capacity_ == 0 || !make_room())) return;
+    if (next_ == capacity_) {
+      if (capacity_ == 0) return;
+      make_room();
+    }
     // The clock costs as much as the rest, so eight events share its reading; not so those at which
     // pages change hands, by which the events of several rings are put in order.
     const bool common = action == TraceAction::kAlloc || action == TraceAction::kFree;
@@ -74,7 +72,7 @@ class TraceRing {
   std::uint64_t complete_since() const;
 
  private:
-  bool make_room();  // false: nothing is recorded
+  void make_room();
 
   TraceEvent* events_ = nullptr;
   std::size_t capacity_ = 0, next_ = 0;

@@ -63,10 +63,7 @@ bool StepPlan::end_step() {
   ++step_;
   number_ = 0;
   cursor_ = 0;
-  if (followed) {
-    ++replayed_steps_;
-    return false;
-  }
+  if (followed) return false;
   const bool repeats = now_ == before_ && shared_now_ == shared_before_ && now_ != plan_;
   before_.swap(now_);
   shared_before_.swap(shared_now_);

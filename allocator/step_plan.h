@@ -30,7 +30,7 @@ class StepPlan {
   // A planned block is used on another stream: then this step is served from the plan no more.
   void record_stream_planned();
 
-  // True: two steps in a row were equal; make_plan() and set_region() are due.
+  // True: two steps in a row were equal; make_plan() is due.
   bool end_step();
   // Plans where the blocks go that live and die within a step, for a region of region_bytes().
   // Throws as plan_offsets.
@@ -41,8 +41,6 @@ class StepPlan {
   std::uint64_t region_bytes() const { return region_bytes_; }
 
   std::uint64_t planned_blocks() const { return planned_out_; }  // that are out
-
-  std::uint64_t replayed_steps() const { return replayed_steps_; }
 
  private:
   // An allocation is bytes * 2; the free of the step's own block number * 2 + 1; of an older one:
@@ -59,7 +57,7 @@ class StepPlan {
   std::size_t cursor_ = 0;  // in plan_
   bool replaying_ = false;
   std::uint32_t step_ = 1, number_ = 0;
-  std::uint64_t planned_out_ = 0, replayed_steps_ = 0;
+  std::uint64_t planned_out_ = 0;
 };
 
 }  // namespace taper

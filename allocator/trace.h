@@ -27,7 +27,9 @@ enum class TraceAction : std::uint8_t {
 // 32 bytes. `block` numbers the allocations of a trace from 0; in a ring it is the offset from the
 // device's base in units of 512 bytes.
 struct TraceEvent {
-  std::uint64_t time = 0;   // nanoseconds from the trace's beginning; in a ring, ticks
+  // Nanoseconds from the trace's beginning; in a ring, ticks. Eight allocations and frees in a row
+  // of a ring share a reading of the clock: events of several rings are ordered no finer.
+  std::uint64_t time = 0;
   std::uint64_t bytes = 0;  // as asked for, not rounded
   std::uint32_t block = 0;
   std::uint32_t site = 0;    // index into sites; 0: not known

@@ -166,8 +166,6 @@ TEST(Ring, AReplayPlacesAsTheRunDid) {
 
 TEST(Ring, ByItself) {
   TraceRing off(0, false), few(5, false), all(5, true);
-  EXPECT_FALSE(off.on());
-  EXPECT_TRUE(few.on());
   for (std::uint64_t i = 0; i < 100; ++i) {
     for (TraceRing* ring : {&off, &few, &all})
       ring->record(TraceAction::kAlloc, i * kBlockBytes, i, 0, i, 70'000, 300);
@@ -246,9 +244,8 @@ TEST(Sites, ThreadsAgreeOnNumbers) {
   const std::set<std::uint32_t> distinct(numbers[0].begin(), numbers[0].end());
   EXPECT_EQ(distinct.size(), kSites);
   EXPECT_EQ(distinct.count(0), 0u);
-  EXPECT_GT(site_count(), kSites);
   EXPECT_EQ(current_site(), 0u);
-  EXPECT_EQ(site_of(site_count()), TraceSite());
+  EXPECT_EQ(site_of(1u << 16), TraceSite());
 }
 
 }  // namespace
