@@ -189,7 +189,7 @@ std::size_t ArenaAllocator::harvest(Heap& heap, std::size_t want) {
       heap.wait_for_users(block, *device_);
     }
     blocks.resize(ranges.size());
-    heap.reserve_nodes(blocks.size());
+    heap.reserve_nodes(2 * blocks.size());
     // The stream's work may still use them. What can fail comes before any page changes hands.
     device_->synchronize(heap.stream, device_->mark(heap.stream));
     idle_.reserve(idle_.size() + before_want - want);

@@ -60,18 +60,7 @@ BlockNode* Heap::take(std::uint32_t units, std::uint64_t requested, MemoryDevice
   reserve_nodes(1);
   wait_for_users(block, device);
   remove(block);
-  BlockNode* rest = block->units > units ? new_node() : nullptr;
-  if (rest != nullptr) {
-    rest->offset = block->offset + std::uint64_t{units} * kBlockBytes;
-    rest->units = block->units - units;
-    rest->prev = block;
-    rest->next = block->next;
-    if (rest->next != nullptr) rest->next->prev = rest;
-    block->next = rest;
-    block->units = units;
-    insert(rest);
-    end_of_run(rest);
-  }
+  if (block->units > units) insert(split_off(block, units));
   count_pinned();
   block->live = true;
   const CallSite& here = call_site;
@@ -151,33 +140,24 @@ void Heap::cut_pages(BlockNode* block, std::size_t first, std::size_t n) {
   TAPER_ASSERT(!block->live && block->waits == nullptr && block->offset <= begin &&
                end <= block->end());
   remove(block);
-  BlockNode* left = block->prev;
-  BlockNode* right = block->next;
-  if (end < block->end()) {
-    BlockNode* rest = new_node();
-    rest->offset = end;
-    rest->units = static_cast<std::uint32_t>((block->end() - end) / kBlockBytes);
-    rest->next = right;
-    if (right != nullptr) right->prev = rest;
-    right = rest;
-    insert(rest);
-    end_of_run(rest);
-  }
+  const auto units_to = [&](std::uint64_t offset) {
+    return static_cast<std::uint32_t>((offset - block->offset) / kBlockBytes);
+  };
+  if (end < block->end()) insert(split_off(block, units_to(end)));
   if (block->offset < begin) {
-    block->units = static_cast<std::uint32_t>((begin - block->offset) / kBlockBytes);
-    left = block;
+    BlockNode* pages = split_off(block, units_to(begin));
     insert(block);
-  } else {
-    recycle(block);
+    block = pages;
   }
-  if (left != nullptr) {
+  if (BlockNode* left = block->prev; left != nullptr) {
     left->next = nullptr;
     pages_[first - 1].tail = left;
   }
-  if (right != nullptr) {
+  if (BlockNode* right = block->next; right != nullptr) {
     right->prev = nullptr;
     pages_[first + n].head = right;
   }
+  recycle(block);
   for (std::size_t p = first; p < first + n; ++p) pages_[p].heap = 0;
   count.reserved.set(count.reserved.get() - n * kPageBytes);
   count_pinned();
@@ -212,6 +192,19 @@ void Heap::recycle(BlockNode* node) {
   node->next = spare_;
   spare_ = node;
   ++spares_;
+}
+
+BlockNode* Heap::split_off(BlockNode* block, std::uint32_t units) {
+  BlockNode* rest = new_node();
+  rest->offset = block->offset + std::uint64_t{units} * kBlockBytes;
+  rest->units = block->units - units;
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next != nullptr) rest->next->prev = rest;
+  block->next = rest;
+  block->units = units;
+  end_of_run(rest);
+  return rest;
 }
 
 void Heap::insert(BlockNode* block) {

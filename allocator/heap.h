@@ -92,7 +92,8 @@ class Heap {
   void add_pages(std::size_t first, std::size_t count);
   // Takes pages, which lie inside the free `block`, away from it. What was given to the stream
   // before may still use them.
-  // Needs a spare node (reserve_nodes), and that nobody waits for its users (wait_for_users).
+  // Needs two spare nodes (reserve_nodes), for what is before and behind them, and that nobody
+  // waits for its users (wait_for_users).
   void cut_pages(BlockNode* block, std::size_t first, std::size_t count);
   void reserve_nodes(std::size_t count);
 
@@ -117,6 +118,9 @@ class Heap {
  private:
   TAPER_INLINE BlockNode* new_node();
   TAPER_INLINE void recycle(BlockNode* node);
+  // Cuts a free block, which is not in the index and has no waits, to `units`; returns the rest,
+  // which is not in the index either.
+  TAPER_INLINE BlockNode* split_off(BlockNode* block, std::uint32_t units);
   TAPER_INLINE void insert(BlockNode* block);
   TAPER_INLINE void remove(BlockNode* block);
   // Joins a free block, not in the index, with its free neighbours, and enters the result.

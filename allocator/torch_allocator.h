@@ -125,6 +125,7 @@ class TorchAllocator final : public Allocator {
   TorchBlock* best_fit(TorchShelf& shelf, std::size_t rounded);
   TorchBlock* grow(TorchShelf& shelf, std::size_t rounded);
   void split(TorchBlock* block, std::size_t rounded);
+  TorchBlock* split_off(TorchBlock* block, std::size_t bytes);
   void merge(TorchBlock* block, TorchBlock* neighbour);
   void shelve(TorchBlock* block);    // merged with idle neighbours
   void put(TorchBlock* block);       // on its shelf, as it is

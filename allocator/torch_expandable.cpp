@@ -47,20 +47,7 @@ bool TorchAllocator::map_front(TorchBlock* block, std::size_t bytes) {
   const std::size_t mapped = (bytes + granule - 1) / granule * granule;
   if (!map_pages(*block->segment, block->offset, mapped)) return false;
   take_off(block);
-  if (mapped < block->bytes) {
-    auto* rest = new TorchBlock;
-    rest->offset = block->offset + mapped;
-    rest->bytes = block->bytes - mapped;
-    rest->mapped = false;
-    rest->segment = block->segment;
-    rest->shelf = &shelf;
-    rest->prev = block;
-    rest->next = block->next;
-    if (rest->next != nullptr) rest->next->prev = rest;
-    block->next = rest;
-    block->bytes = mapped;
-    put(rest);
-  }
+  if (mapped < block->bytes) put(split_off(block, mapped));
   block->mapped = true;
   count_reserved(shelf, mapped, true);
   shelve(block);
@@ -75,36 +62,14 @@ void TorchAllocator::unmap_granules(TorchBlock* block) {
   if (bytes == 0) return;
   const std::size_t from =
       segment.offset + (block->offset - segment.offset + granule - 1) / granule * granule;
-  const std::size_t end = block->offset + block->bytes;
   take_off(block);
-  // The block becomes what is unmapped; what is before and behind it are blocks of their own.
+  // What is before and behind them stays, as blocks of their own.
   if (from > block->offset) {
-    auto* before = new TorchBlock;
-    before->offset = block->offset;
-    before->bytes = from - block->offset;
-    before->segment = &segment;
-    before->shelf = &shelf;
-    before->prev = block->prev;
-    before->next = block;
-    if (before->prev != nullptr) before->prev->next = before;
-    else segment.first = before;
-    block->prev = before;
+    TorchBlock* before = block;
+    block = split_off(before, from - before->offset);
     put(before);
   }
-  if (from + bytes < end) {
-    auto* behind = new TorchBlock;
-    behind->offset = from + bytes;
-    behind->bytes = end - behind->offset;
-    behind->segment = &segment;
-    behind->shelf = &shelf;
-    behind->prev = block;
-    behind->next = block->next;
-    if (behind->next != nullptr) behind->next->prev = behind;
-    block->next = behind;
-    put(behind);
-  }
-  block->offset = from;
-  block->bytes = bytes;
+  if (bytes < block->bytes) put(split_off(block, bytes));
   block->mapped = false;
   unmap_pages(segment, from, bytes, shelf.stream);
   count_reserved(shelf, bytes, false);

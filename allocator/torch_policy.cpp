@@ -152,18 +152,23 @@ void TorchAllocator::split(TorchBlock* block, std::size_t rounded) {
                           ? rest >= kBlockBytes
                           : rest > kTorchSmall &&
                                 (options_.max_split_size == 0 || rounded < options_.max_split_size);
-  if (!splits) return;
-  auto* tail = new TorchBlock;
-  tail->offset = block->offset + rounded;
-  tail->bytes = rest;
-  tail->segment = block->segment;
-  tail->shelf = block->shelf;
-  tail->prev = block;
-  tail->next = block->next;
-  if (tail->next != nullptr) tail->next->prev = tail;
-  block->next = tail;
-  block->bytes = rounded;
-  put(tail);
+  if (splits) put(split_off(block, rounded));
+}
+
+// Cuts a block, which is on no shelf, to its first `bytes`. Returns the rest, on no shelf either.
+TorchBlock* TorchAllocator::split_off(TorchBlock* block, std::size_t bytes) {
+  auto* rest = new TorchBlock;
+  rest->offset = block->offset + bytes;
+  rest->bytes = block->bytes - bytes;
+  rest->mapped = block->mapped;
+  rest->segment = block->segment;
+  rest->shelf = block->shelf;
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next != nullptr) rest->next->prev = rest;
+  block->next = rest;
+  block->bytes = bytes;
+  return rest;
 }
 
 // Takes in a neighbour that is idle and as mapped as the block, which is on no shelf.
