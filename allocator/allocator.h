@@ -104,7 +104,8 @@ class Allocator {
 
   virtual AllocatorStats stats() const = 0;
   virtual AllocatorStats stream_stats(StreamId stream) const = 0;  // of all its pools
-  virtual AllocatorStats pool_stats(PoolId pool) const = 0;        // of all its streams
+  // Of all its streams. What a released pool counted is the common pool's in the end.
+  virtual AllocatorStats pool_stats(PoolId pool) const = 0;
   virtual void reset_peaks() = 0;
 
   // All that is reserved, in address order. Takes every lock; a millisecond for 10,000 blocks.

@@ -162,8 +162,30 @@ Heap* ArenaAllocator::find_heap(StreamId stream, PoolId pool) const {
   return nullptr;
 }
 
+// The heap of a pool of the stream that was released and has no block left. Its pages go first: a
+// pool that keeps its own is not to keep others'. What it counted is pool 0's from now on.
+Heap* ArenaAllocator::reuse_heap(StreamId stream, PoolId pool) {
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
+    Heap& heap = *heaps_[id].load();
+    if (heap.stream != stream || !pools_[heap.pool].released || heap.count.blocks.get() != 0 ||
+        current_[stream].load() == &heap)
+      continue;
+    harvest(heap, window_);
+    Heap& common = *find_heap(stream, 0);
+    const std::lock_guard common_lock(common.lock), heap_lock(heap.lock);
+    if (heap.count.reserved.get() != 0) continue;
+    common.count.allocations.add(heap.count.allocations.get());
+    common.count.frees.add(heap.count.frees.get());
+    common.count.stream_waits.add(heap.count.stream_waits.get());
+    heap.serve(pool, pools_[pool].keep_addresses);
+    return &heap;
+  }
+  return nullptr;
+}
+
 Heap& ArenaAllocator::make_heap(StreamId stream, PoolId pool) {
   if (Heap* heap = find_heap(stream, pool)) return *heap;
+  if (Heap* heap = reuse_heap(stream, pool)) return *heap;
   const std::uint32_t id = heap_count_.load() + 1;
   TAPER_CHECK(id < kHeaps, "more than ", kHeaps - 1, " streams and pools allocate on ",
               device_->name());
@@ -235,6 +257,7 @@ template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
   AllocatorStats s;
   for (std::uint32_t id = 1; id <= heap_count_.load(std::memory_order_acquire); ++id) {
     const Heap& heap = *heaps_[id].load(std::memory_order_relaxed);
+    const std::lock_guard lock(heap.lock);
     if (!wanted(heap)) continue;
     const HeapCounters& c = heap.count;
     s.allocated += c.allocated.get();
@@ -252,7 +275,6 @@ template <class F> AllocatorStats ArenaAllocator::sum(F wanted) const {
     s.allocations += c.allocations.get();
     s.frees += c.frees.get();
     s.stream_waits += c.stream_waits.get();
-    const std::lock_guard lock(heap.lock);
     s.largest_free = std::max(s.largest_free, heap.largest_free());
   }
   return s;
@@ -289,11 +311,7 @@ AllocatorStats ArenaAllocator::pool_stats(PoolId pool) const {
 void ArenaAllocator::reset_peaks() {
   const AllLocks locks(*this);
   reserved_.reset_peak();
-  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) {
-    HeapCounters& c = heaps_[id].load()->count;
-    for (Gauge* g : {&c.allocated, &c.requested, &c.pending, &c.pinned, &c.reserved})
-      g->reset_peak();
-  }
+  for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) heaps_[id].load()->count.reset_peaks();
   for (std::size_t i = 0; i < kTotals; ++i) total_peak_[i].store(total_[i].load());
 }
 

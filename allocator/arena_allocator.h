@@ -78,6 +78,7 @@ class ArenaAllocator final : public Allocator {
   Heap& first_heap_of(StreamId stream);
   Heap& make_heap(StreamId stream, PoolId pool);                        // with arena_ held
   Heap* find_heap(StreamId stream, PoolId pool) const;                  // null: there is none
+  Heap* reuse_heap(StreamId stream, PoolId pool);                       // null: there is none
   BlockNode* take(Heap& heap, std::uint32_t units, std::size_t bytes);  // with heap.lock held
   // By the heap's plan; without data if the plan has no place for it. With heap.lock held.
   Block take_planned(Heap& heap, std::size_t bytes, std::size_t rounded);

@@ -268,6 +268,15 @@ void Heap::release_pages() {
   count_pinned();
 }
 
+void Heap::serve(PoolId of_pool, bool keeps_pages) {
+  TAPER_ASSERT(count.reserved.get() == 0);
+  pool = of_pool;
+  keeps_pages_ = keeps_pages;
+  for (Counter* c : {&count.allocations, &count.frees, &count.stream_waits}) c->set(0);
+  count.reset_peaks();
+  if (plan != nullptr) *plan = StepPlan();
+}
+
 // Runs end on pages' borders, so free bytes outside whole pages lie beside live blocks.
 void Heap::count_pinned() {
   const std::uint64_t whole = keeps_pages_ ? 0 : count.free_pages.get() - count.pending_pages.get();

@@ -61,9 +61,13 @@ struct HeapCounters {
   Counter pending_pages;  // of those, in blocks that others' work may still use
   Counter releasable_pages;
   Counter blocks, allocations, frees, stream_waits;
+
+  void reset_peaks() {
+    for (Gauge* g : {&allocated, &requested, &pending, &pinned, &reserved}) g->reset_peak();
+  }
 };
 
-// Everything but id, stream and pool is guarded by `lock`.
+// Everything but id and stream is guarded by `lock`.
 class Heap {
  public:
   Heap(std::uint16_t id,
@@ -98,6 +102,8 @@ class Heap {
   void reserve_nodes(std::size_t count);
 
   void release_pages();  // what is free may go back to the device from now on
+  // Serves another pool from now on. It has no pages, and what it counted was told elsewhere.
+  void serve(PoolId pool, bool keeps_pages);
 
   bool keeps_pages() const { return keeps_pages_; }
 
@@ -105,7 +111,7 @@ class Heap {
 
   const std::uint16_t id;
   const StreamId stream;
-  const PoolId pool;
+  PoolId pool;
   mutable SpinLock lock;
   FreeIndex free;
   HeapCounters count;

@@ -1,5 +1,6 @@
 // Private pools of Taper's policy, what goes back to the device, and the options that bound it.
 #include <algorithm>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -109,6 +110,37 @@ TEST(ArenaPools, BlocksOutliveTheirPool) {
   EXPECT_THROW(a.release_pool(0), Error);
   EXPECT_THROW(a.begin_pool(pool + 1, 0), Error);
   sim.free(block, 3 * kMiB);
+  EXPECT_EQ(first_left_over(sim), "");
+}
+
+std::uint64_t address_space() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * 4096;
+}
+
+// A program that captures graphs and drops them, for days.
+TEST(ArenaPools, ReleasedPoolsLeaveNothingBehind) {
+  OnSim sim = taper_on(kGiB);
+  Allocator& a = *sim.allocator;
+  sim.free(sim.allocate(kMiB), kMiB);
+  std::uint64_t space = 0;
+  for (std::uint64_t i = 1; i <= 10'000; ++i) {
+    const PoolId pool = a.make_pool(i % 2 == 0);
+    a.begin_pool(pool, i % 3 == 0 ? 1 : 0);
+    const Block block = sim.allocate(3 * kMiB, i % 3 == 0 ? 1 : 0);
+    a.end_pool(i % 3 == 0 ? 1 : 0);
+    ASSERT_EQ(a.pool_stats(pool).allocations, 1u);
+    ASSERT_EQ(a.pool_stats(pool).allocated_peak, 3 * kMiB);
+    ASSERT_EQ(a.stats().allocations, i + 1);
+    if (i % 2 == 0) a.release_pool(pool);
+    sim.free(block, 3 * kMiB);
+    if (i % 2 == 1) a.release_pool(pool);
+    if (i == 10) space = address_space();
+  }
+  EXPECT_LT(address_space(), space + 16 * kMiB);
+  EXPECT_EQ(a.stream_stats(0).allocations + a.stream_stats(1).allocations, 10'001u);
+  EXPECT_LE(a.stats().reserved_peak, 32 * kMiB);
   EXPECT_EQ(first_left_over(sim), "");
 }
 
