@@ -316,6 +316,7 @@ void ArenaAllocator::reset_peaks() {
 }
 
 void ArenaAllocator::lock_all() const {
+  step_mutex_.lock();
   arena_.lock();
   for (std::uint32_t id = 1; id <= heap_count_.load(); ++id) heaps_[id].load()->lock.lock();
 }
@@ -323,6 +324,7 @@ void ArenaAllocator::lock_all() const {
 void ArenaAllocator::unlock_all() const {
   for (std::uint32_t id = heap_count_.load(); id >= 1; --id) heaps_[id].load()->lock.unlock();
   arena_.unlock();
+  step_mutex_.unlock();
 }
 
 std::vector<SegmentInfo> ArenaAllocator::memory_map() const {

@@ -128,8 +128,7 @@ class ArenaAllocator final : public Allocator {
   std::atomic<Heap*> heaps_[kHeaps] = {};      // by id, from 1
   std::atomic<std::uint32_t> heap_count_{0};
 
-  std::mutex step_mutex_;
-  mutable std::mutex arena_;
+  mutable std::mutex step_mutex_, arena_;
   Holes holes_;                     // unmapped address space
   std::vector<PhysicalPage> idle_;  // pages that exist, and are not mapped
   std::vector<Pool> pools_{1};

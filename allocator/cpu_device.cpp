@@ -14,8 +14,10 @@
 #include "taper/allocator/allocator.h"
 #include "taper/allocator/options.h"
 #include "taper/allocator/poison.h"
+#include "taper/allocator/ring.h"
 #include "taper/allocator/snapshot.h"
 #include "taper/core/base/error.h"
+#include "taper/core/base/source_loc.h"
 
 namespace taper {
 namespace {
@@ -179,6 +181,19 @@ void write_trace() {
   }
 }
 
+// In the order in which threads take them: a block's site is entered under its heap's lock.
+void lock_for_fork() {
+  cpu_allocator().lock_all();
+  lock_sites();
+  lock_scopes();
+}
+
+void unlock_after_fork() {
+  unlock_scopes();
+  unlock_sites();
+  cpu_allocator().unlock_all();
+}
+
 }  // namespace
 
 Allocator& cpu_allocator() {
@@ -192,9 +207,7 @@ Allocator& cpu_allocator() {
     return made;
   }();
   // A child has only the thread that forked, and must not find the others' locks taken.
-  static const int at_fork =
-      pthread_atfork([] { cpu_allocator().lock_all(); }, [] { cpu_allocator().unlock_all(); },
-                     [] { cpu_allocator().unlock_all(); });
+  static const int at_fork = pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
   static_cast<void>(at_fork);
   return *allocator;
 }

@@ -44,6 +44,8 @@ class SiteTable {
 
   std::uint32_t count() const { return known_.load(std::memory_order_acquire) + 1; }
 
+  std::mutex& mutex() { return mutex_; }
+
  private:
   static constexpr std::size_t kSlots = std::size_t{1} << 17;
   static constexpr std::uint32_t kMost = 1u << 16;
@@ -114,6 +116,14 @@ TraceSite site_of(std::uint32_t site) {
   out.scope = scope_name(key.scope);
   if (key.line != 0) out.frames.push_back({key.file, key.function, key.line});
   return out;
+}
+
+void lock_sites() {
+  site_table.mutex().lock();
+}
+
+void unlock_sites() {
+  site_table.mutex().unlock();
 }
 
 TraceRing::TraceRing(std::size_t capacity, bool keep_all) : keep_all_(keep_all) {

@@ -18,6 +18,10 @@ inline std::uint32_t current_site() {
 
 TraceSite site_of(std::uint32_t site);
 
+// For fork: no thread adds a site between them.
+void lock_sites();
+void unlock_sites();
+
 // The processor's clock: cheap, and the same for all threads.
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)

@@ -47,4 +47,12 @@ const std::string& scope_name(std::uint32_t scope) {
   return t.names.at(scope);
 }
 
+void lock_scopes() {
+  tree().mutex.lock();
+}
+
+void unlock_scopes() {
+  tree().mutex.unlock();
+}
+
 }  // namespace taper

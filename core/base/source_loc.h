@@ -73,6 +73,10 @@ class Call {
 std::uint32_t scope_child(std::uint32_t parent, const std::string& name);
 const std::string& scope_name(std::uint32_t scope);
 
+// For fork: no thread adds a scope between them.
+void lock_scopes();
+void unlock_scopes();
+
 // Enters a module scope for as long as it lives.
 class Scope {
  public:

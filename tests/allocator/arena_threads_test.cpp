@@ -178,6 +178,7 @@ int allocate_in_child() {
       allocator.free(block, bytes, stream);
     }
   }
+  allocator.note_step();
   allocator.empty_cache();
   const AllocatorStats s = allocator.stats();
   return s.allocations > 0 && !allocator.memory_map().empty() ? 0 : 1;
@@ -193,6 +194,9 @@ TEST(ArenaThreads, AForkedChildAllocates) {
       while (!done) Worker(cpu_allocator(), t, t % 2, true).run(200, nullptr, 0);
     });
   }
+  threads.emplace_back([&] {
+    while (!done) cpu_allocator().note_step();
+  });
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {

@@ -2,12 +2,15 @@
 #include "taper/allocator/ring.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <random>
 #include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "taper/allocator/twin.h"
 #include "taper/core/base/source_loc.h"
@@ -246,6 +249,46 @@ TEST(Sites, ThreadsAgreeOnNumbers) {
   EXPECT_EQ(distinct.count(0), 0u);
   EXPECT_EQ(current_site(), 0u);
   EXPECT_EQ(site_of(1u << 16), TraceSite());
+}
+
+// Forks while another thread meets new sites and scopes, which a child is to be able to as well.
+// 0: each child was.
+int fork_while_interning() {
+  cpu_allocator();  // its locks are held over a fork, and those of the tables with them
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    for (std::uint32_t line = 1; !done; ++line) {
+      const Scope scope(str("layer", line % 1'000));
+      const Call call(SourceLoc("forks.cpp", "run", line), "add");
+      current_site();
+    }
+  });
+  int failures = 0;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);  // a lock that stays taken ends the child
+      const Scope scope(str("child", i));
+      const Call call(SourceLoc("child.cpp", "run", i), "add");
+      current_site();
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    failures += status != 0;
+    if (failures > 0) break;
+  }
+  done = true;
+  other.join();
+  return failures;
+}
+
+TEST(Sites, AForkedChildCanEnterThem) {
+  const pid_t child = fork();  // the table is full afterwards: let it be another process's
+  if (child == 0) _exit(fork_while_interning());
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
