@@ -91,6 +91,10 @@ bool ArenaAllocator::map(Heap& heap, const Place& place) {
     const auto hole = holes_.lower_bound(page);
     if (hole == holes_.end() || hole->first * kPageBytes >= place.end) break;
     const PageRange range{hole->first, std::min(hole->second, pages_for(place.end) - hole->first)};
+    {
+      const std::lock_guard lock(heap.lock);
+      heap.reserve_for_pages(range.count);
+    }
     const ArrayRef<PhysicalPage> pages(idle_.data() + idle_.size() - range.count, range.count);
     device_calls_.add(1);
     if (!device_->map(range.first, pages)) return false;

@@ -1,6 +1,7 @@
 // Finds free blocks: a bitmap over exact sizes, and a pairing heap by address in each of them.
 #include "taper/allocator/free_index.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <new>
@@ -61,6 +62,10 @@ BlockNode* without(BlockNode* root, BlockNode* block) {
   return rest == nullptr ? root : meld(root, rest);
 }
 
+bool is_less(const BlockNode* a, const BlockNode* b) {
+  return a->units != b->units ? a->units < b->units : a->offset < b->offset;
+}
+
 std::uint32_t highest(std::uint64_t word) {
   return 63 - static_cast<std::uint32_t>(std::countl_zero(word));
 }
@@ -78,7 +83,7 @@ FreeIndex::~FreeIndex() {
 
 void FreeIndex::insert_beside(BlockNode* block) {
   if (block->units >= kClasses) {
-    large_.insert(block);
+    large_.insert(std::lower_bound(large_.begin(), large_.end(), block, is_less), block);
     return;
   }
   block->links = {nullptr, nullptr, nullptr};
@@ -87,7 +92,7 @@ void FreeIndex::insert_beside(BlockNode* block) {
 
 void FreeIndex::remove_from_many(BlockNode* block) {
   if (block->units >= kClasses) {
-    large_.erase(block);
+    large_.erase(std::lower_bound(large_.begin(), large_.end(), block, is_less));
     return;
   }
   heads_[block->units] = without(heads_[block->units], block);  // not the last one
@@ -112,15 +117,14 @@ std::uint32_t FreeIndex::class_below(std::uint32_t units) const {
 }
 
 BlockNode* FreeIndex::best_large(std::uint32_t units) const {
-  BlockNode key;
-  key.units = units;
-  key.offset = 0;
-  const auto it = large_.lower_bound(&key);
+  const auto it =
+      std::lower_bound(large_.begin(), large_.end(), units,
+                       [](const BlockNode* b, std::uint32_t n) { return b->units < n; });
   return it == large_.end() ? nullptr : *it;
 }
 
 BlockNode* FreeIndex::largest() const {
-  if (!large_.empty()) return *large_.rbegin();
+  if (!large_.empty()) return large_.back();
   const std::uint32_t i = class_below(kClasses);
   return i == 0 ? nullptr : heads_[i];
 }

@@ -1,7 +1,7 @@
 // The free blocks of one stream, found by size: best fit, and among equals the lowest address.
 #pragma once
 #include <bit>
-#include <set>
+#include <list>
 #include <vector>
 
 #include "taper/allocator/block.h"
@@ -33,7 +33,7 @@ struct BlockWaits {
     std::uint64_t mark;
   };
 
-  std::vector<Wait> list;
+  std::list<Wait> list;  // two are joined without memory
 };
 
 // What an allocator knows of one block. Neighbours in memory are linked as far as their pages
@@ -57,13 +57,16 @@ struct alignas(64) BlockNode {
 static_assert(sizeof(BlockNode) == 64);
 
 // Sizes below 128 MiB have a class each; a bitmap of three levels finds the next size that has a
-// block. Larger ones are few, and kept in a tree. Not thread-safe.
+// block. Larger ones are few, and kept in order. Not thread-safe.
 class FreeIndex {
  public:
   FreeIndex();
   ~FreeIndex();
   FreeIndex(const FreeIndex&) = delete;
   FreeIndex& operator=(const FreeIndex&) = delete;
+
+  // Sees to it that insert needs no memory while the blocks are of so many bytes together.
+  void reserve(std::uint64_t bytes) { large_.reserve(bytes / (kClasses * kBlockBytes)); }
 
   TAPER_INLINE void insert(BlockNode* block) {
     const std::uint32_t i = block->units;
@@ -90,7 +93,7 @@ class FreeIndex {
   TAPER_INLINE BlockNode* best(std::uint32_t units) const {
     if (units >= kClasses) return best_large(units);
     const std::uint32_t i = class_from(units);
-    return i < kClasses ? heads_[i] : large_.empty() ? nullptr : *large_.begin();
+    return i < kClasses ? heads_[i] : large_.empty() ? nullptr : large_.front();
   }
 
   BlockNode* largest() const;  // null if empty
@@ -115,12 +118,6 @@ class FreeIndex {
 
  private:
   static constexpr std::uint32_t kClasses = 1u << 18;
-
-  struct Larger {
-    bool operator()(const BlockNode* a, const BlockNode* b) const {
-      return a->units != b->units ? a->units < b->units : a->offset < b->offset;
-    }
-  };
 
   static std::uint64_t bit(std::uint32_t i) { return std::uint64_t{1} << (i & 63); }
 
@@ -156,7 +153,7 @@ class FreeIndex {
   std::uint64_t low_[kClasses / 64] = {};
   std::uint64_t middle_[kClasses / 4096] = {};
   std::uint64_t top_ = 0;
-  std::set<BlockNode*, Larger> large_;
+  std::vector<BlockNode*> large_;  // by size, and among equals by offset
 };
 
 }  // namespace taper

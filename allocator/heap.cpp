@@ -13,12 +13,17 @@ namespace {
 constexpr std::size_t kSlabNodes = 1024;
 
 // Adds to `to` what must be waited for, the later mark where both wait for a stream.
-void merge_waits(BlockWaits& to, const BlockWaits& from) {
-  for (const BlockWaits::Wait& w : from.list) {
+void merge_waits(BlockWaits& to, BlockWaits& from) {
+  while (!from.list.empty()) {
+    const auto w = from.list.begin();
     const auto same = std::find_if(to.list.begin(), to.list.end(),
-                                   [&](const auto& x) { return x.stream == w.stream; });
-    if (same == to.list.end()) to.list.push_back(w);
-    else same->mark = std::max(same->mark, w.mark);
+                                   [&](const auto& x) { return x.stream == w->stream; });
+    if (same == to.list.end()) {
+      to.list.splice(to.list.end(), from.list, w);
+    } else {
+      same->mark = std::max(same->mark, w->mark);
+      from.list.erase(w);
+    }
   }
 }
 
@@ -107,8 +112,7 @@ void Heap::record_stream(BlockNode* block, StreamId user) {
   block->waits->list.push_back({user, 0});
 }
 
-void Heap::wait_for_users(BlockNode* block, MemoryDevice& device) {
-  if (block->waits == nullptr) return;
+void Heap::wait_and_forget(BlockNode* block, MemoryDevice& device) {
   for (BlockWaits::Wait& w : block->waits->list) {
     if (block->live) w.mark = device.mark(w.stream);
     device.wait(stream, w.stream, w.mark);
@@ -117,6 +121,11 @@ void Heap::wait_for_users(BlockNode* block, MemoryDevice& device) {
   if (!block->live) uncount_pending(block);
   delete block->waits;
   block->waits = nullptr;
+}
+
+void Heap::reserve_for_pages(std::size_t n) {
+  reserve_nodes(1);
+  free.reserve(count.reserved.get() + n * kPageBytes);
 }
 
 void Heap::add_pages(std::size_t first, std::size_t n) {

@@ -90,8 +90,12 @@ class Heap {
   void record_stream(BlockNode* block, StreamId user);
   // The stream waits for those that use or used the block, of record_stream: then its own order is
   // enough to know. A block that is out counts as used until now.
-  void wait_for_users(BlockNode* block, MemoryDevice& device);
+  void wait_for_users(BlockNode* block, MemoryDevice& device) {
+    if (block->waits != nullptr) wait_and_forget(block, device);
+  }
 
+  // Sees to it that add_pages of so many needs no memory, nor free what is cut from them.
+  void reserve_for_pages(std::size_t count);
   // Pages [first, first + count) have become this heap's, free.
   void add_pages(std::size_t first, std::size_t count);
   // Takes pages, which lie inside the free `block`, away from it. What was given to the stream
@@ -135,6 +139,7 @@ class Heap {
                          BlockNode* high);         // both free, neighbours, neither in the index
   TAPER_INLINE void end_of_run(BlockNode* block);  // if it is the last one, its page learns it
   void uncount_pending(const BlockNode* block);
+  void wait_and_forget(BlockNode* block, MemoryDevice& device);
   TAPER_INLINE void count_pinned();
 
   bool keeps_pages_;

@@ -8,6 +8,8 @@ namespace taper {
 
 std::uint64_t StepPlan::allocate(std::uint64_t bytes) {
   const std::uint32_t number = number_++;
+  ++out_;
+  reserve();
   if (replaying_ && cursor_ < plan_.size() && plan_[cursor_] == bytes * 2) {
     ++cursor_;
     planned_out_ += offsets_[number] != kNotPlanned;
@@ -17,11 +19,18 @@ std::uint64_t StepPlan::allocate(std::uint64_t bytes) {
   return kNotPlanned;
 }
 
+void StepPlan::reserve() {
+  const std::size_t events = (replaying_ ? plan_.size() : now_.size() + 1) + out_;
+  if (now_.capacity() < events) now_.reserve(2 * events);
+}
+
 void StepPlan::free(Name block) {
+  --out_;
   note(block.step == step_ ? std::uint64_t{block.number} * 2 + 1 : kFreeOlder);
 }
 
 void StepPlan::free_planned(std::uint32_t number) {
+  --out_;
   --planned_out_;
   note(std::uint64_t{number} * 2 + 1);
 }
@@ -69,10 +78,10 @@ bool StepPlan::end_step() {
   shared_before_.swap(shared_now_);
   now_.clear();
   shared_now_.clear();
-  if (planned_out_ != 0) return false;  // their places are not free
-  if (repeats && !before_.empty()) return true;
-  replaying_ = !plan_.empty();
-  return false;
+  const bool due = planned_out_ == 0 && repeats && !before_.empty();
+  replaying_ = planned_out_ == 0 && !due && !plan_.empty();  // else planned places are not free
+  reserve();
+  return due;
 }
 
 void StepPlan::make_plan() {
@@ -99,6 +108,7 @@ void StepPlan::make_plan() {
   region_bytes_ = plan.bytes;
   replaying_ = plan.bytes != 0;
   if (!replaying_) plan_.clear();
+  reserve();
 }
 
 }  // namespace taper

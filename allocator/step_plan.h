@@ -48,6 +48,7 @@ class StepPlan {
 
   void note(std::uint64_t event);
   void diverge();
+  void reserve();  // what is out can be freed without memory
 
   std::vector<std::uint64_t> now_, before_;       // events of this step, and of the one before
   std::vector<bool> shared_now_, shared_before_;  // by number: used on other streams
@@ -57,6 +58,7 @@ class StepPlan {
   std::size_t cursor_ = 0;  // in plan_
   bool replaying_ = false;
   std::uint32_t step_ = 1, number_ = 0;
+  std::uint64_t out_ = 0;  // asked for and not freed; counts requests that were refused, too
   std::uint64_t planned_out_ = 0;
 };
 

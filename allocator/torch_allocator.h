@@ -34,9 +34,10 @@ struct TorchBlock {
   TorchShelf* shelf = nullptr;
   bool live = false;
   bool mapped = true;
-  std::uint32_t marks = 0;        // of other streams, not yet reached
-  std::uint64_t shelved_at = 0;   // the pool's searches when it became free
-  std::vector<StreamId> used_on;  // since it was given out
+  std::uint32_t marks = 0;                 // of other streams, not yet reached
+  std::uint64_t shelved_at = 0;            // the pool's searches when it became free
+  std::vector<StreamId> used_on;           // since it was given out
+  std::set<TorchBlock*>::node_type place;  // on a shelf, while it is on none
 
   // Neither out nor waiting for a stream.
   bool idle() const { return !live && marks == 0 && used_on.empty(); }

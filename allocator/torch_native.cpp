@@ -88,6 +88,8 @@ TorchBlock* TorchAllocator::grow_native(TorchShelf& shelf, std::size_t rounded) 
     return nullptr;
   }
   count_reserved(shelf, bytes, true);
+  put(segment->first);  // gives it a place there for when it is freed
+  take_off(segment->first);
   return segment->first;
 }
 

@@ -194,24 +194,26 @@ void TorchAllocator::shelve(TorchBlock* block) {
   put(block);
 }
 
+// A block that was on a shelf before needs no memory to get there again.
 void TorchAllocator::put(TorchBlock* block) {
   TorchShelf& shelf = *block->shelf;
-  if (!block->mapped) {
-    shelf.unmapped.insert(block);
-    return;
-  }
+  const auto insert = [&](auto& set) {
+    if (block->place.empty()) set.insert(block);
+    else set.insert(std::move(block->place));
+  };
+  if (!block->mapped) return insert(shelf.unmapped);
   block->shelved_at = shelf.pool->searches[shelf.small ? 0 : 1];
-  shelf.free.insert(block);
+  insert(shelf.free);
   count_idle(*block, true);
 }
 
 void TorchAllocator::take_off(TorchBlock* block) {
   if (!block->mapped) {
-    block->shelf->unmapped.erase(block);
+    block->place = block->shelf->unmapped.extract(block);
     return;
   }
   count_idle(*block, false);
-  block->shelf->free.erase(block);
+  block->place = block->shelf->free.extract(block);
 }
 
 void TorchAllocator::free(const Block& given, std::size_t, StreamId) noexcept {

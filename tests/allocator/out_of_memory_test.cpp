@@ -207,6 +207,35 @@ TEST(OutOfMemory, SumsNeedNoMemory) {
   }
 }
 
+// free cannot fail, so what it needs is there before.
+TEST(OutOfMemory, FreeNeedsNoMemory) {
+  for (const char* text :
+       {"policy:taper", "plan:on", "policy:torch_native", "policy:torch_expandable"}) {
+    SCOPED_TRACE(text);
+    OnSim sim(parse_allocator_options(text), Torch::at(16 * kGiB));
+    const bool taper = sim.allocator->options().policy == AllocatorPolicy::kTaper;
+    for (int step = 0; step < 5; ++step) {
+      std::vector<std::pair<Block, std::size_t>> out;
+      for (const std::size_t each : {100 * kMiB, 90 * kMiB, kMiB, 600 * kMiB, kBlockBytes}) {
+        for (StreamId user = 0; user < 4; ++user) {
+          const std::size_t bytes = each + kBlockBytes * user;
+          out.emplace_back(sim.allocate(bytes), bytes);
+          if (taper && step == 2) sim.allocator->record_stream(out.back().first, user);
+        }
+      }
+      if (step == 4) std::swap(out[1], out[5]);  // freed in another order than planned
+      {
+        const Scarce scarce(0);
+        for (std::size_t odd = 0; odd < 2; ++odd) {
+          for (std::size_t i = odd; i < out.size(); i += 2) sim.free(out[i].first, out[i].second);
+        }
+      }
+      sim.allocator->note_step();
+    }
+    EXPECT_LE(sim.allocator->stats().blocks, sim.allocator->options().plan ? 1u : 0u);
+  }
+}
+
 // Where nothing is known of sites, and where nothing is recorded.
 TEST(OutOfMemory, WithoutSitesAndEvents) {
   AllocatorOptions options;
