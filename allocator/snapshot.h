@@ -33,10 +33,10 @@ const char* to_string(TraceAction action);  // "alloc", "record_stream"
 // For PyTorch's viewers: what `torch.cuda.memory._dump_snapshot` writes, by a subset of pickle's
 // opcodes that memory_viz reads. Device i is cuda:i there. Left out: other actions than
 // allocations, frees, maps and out-of-memory; allocations of 0 bytes; pools and tape entries of
-// events; names of devices; parts of microseconds. The viewer fails on maps that contradict the
-// segments and on blocks in no segment: those maps are left out, these blocks get a segment of
-// their own, and a block that overlaps another is left out. A device without segments, or whose
-// trace has no offsets, gets one segment that holds what the trace says.
+// events; names of devices; parts of microseconds. Text that is not UTF-8 is mended. The viewer
+// fails on maps that contradict the segments and on blocks in no segment: those maps are left out,
+// these blocks get a segment of their own, and a block that overlaps another is left out. A device
+// without segments, or whose trace has no offsets, gets one segment that holds what the trace says.
 void write_pickle(const Snapshot& snapshot, const std::string& path);
 
 // Everything, by name; docs at the writer. Text that is not UTF-8 is mended.

@@ -16,46 +16,23 @@
 
 #include "taper/allocator/snapshot.h"
 #include "taper/allocator/snapshot_file.h"
+#include "taper/allocator/utf8.h"
 #include "taper/core/base/error.h"
 
 namespace taper {
 namespace {
 
-// The length of the UTF-8 character at s[i], 0 if there is none.
-std::size_t utf8_length(const std::string& s, std::size_t i) {
-  const auto at = [&](std::size_t k) -> unsigned {
-    return k < s.size() ? static_cast<unsigned char>(s[k]) : 0;
-  };
-  const unsigned a = at(i), b = at(i + 1);
-  if (a < 0x80) return 1;
-  const std::size_t n = a >= 0xf0 ? 4 : a >= 0xe0 ? 3 : 2;
-  if (a < 0xc2 || a > 0xf4) return 0;
-  for (std::size_t k = 1; k < n; ++k) {
-    if ((at(i + k) & 0xc0) != 0x80) return 0;
-  }
-  if ((a == 0xe0 && b < 0xa0) || (a == 0xed && b >= 0xa0)) return 0;  // too long; a surrogate
-  if ((a == 0xf0 && b < 0x90) || (a == 0xf4 && b >= 0x90)) return 0;  // too long; too large
-  return n;
-}
-
 std::string quoted(const std::string& s) {
   std::string out = "\"";
-  for (std::size_t i = 0; i < s.size();) {
-    const std::size_t n = utf8_length(s, i);
-    const auto c = static_cast<unsigned char>(s[i]);
-    if (n == 0) {
-      out += "\xef\xbf\xbd";  // U+FFFD
-    } else if (c == '"' || c == '\\') {
-      out += '\\';
-      out += s[i];
-    } else if (c < ' ') {
+  for (const char c : mended_utf8(s)) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < ' ') {
       char code[8];
       std::snprintf(code, sizeof code, "\\u%04x", c);
       out += code;
     } else {
-      out.append(s, i, n);
+      out += c;
     }
-    i += n == 0 ? 1 : n;
   }
   return out + '"';
 }

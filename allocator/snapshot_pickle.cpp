@@ -6,6 +6,7 @@
 #include "taper/allocator/snapshot.h"
 #include "taper/allocator/snapshot_file.h"
 #include "taper/allocator/snapshot_fit.h"
+#include "taper/allocator/utf8.h"
 #include "taper/core/base/error.h"
 
 namespace taper {
@@ -49,7 +50,8 @@ class PickleWriter {
     file_.byte(0x86);
   }
 
-  void text(const std::string& s) {
+  void text(const std::string& any) {
+    const std::string s = mended_utf8(any);  // a reader refuses all of a file for one wrong byte
     const auto [it, fresh] = texts_.try_emplace(s, memos_);
     if (!fresh) return recall(it->second);
     if (s.size() < 0x100) little(0x8c, s.size(), 1);

@@ -119,6 +119,19 @@ TEST(TraceFiles, JsonMendsTextThatIsNotUtf8) {
             "a" + bad + bad + bad + "z" + bad + bad + bad + "\xf0\x9f\x98\x80");
 }
 
+TEST(TraceFiles, PickleMendsTextThatIsNotUtf8) {
+  const Folder folder;
+  DeviceSnapshot device;
+  device.trace.sites.push_back({"op", "", {{"caf\xe9.cpp", "main", 7}}});
+  device.trace.events.push_back({0, 512, device.trace.allocations++, 1});
+  Snapshot s;
+  s.devices.push_back(device);
+  write_pickle(s, folder / "a");
+  const std::vector<Trace> read = read_trace_file(folder / "a");
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(read[0].sites.back().frames.back().file, "caf\xef\xbf\xbd.cpp");
+}
+
 TEST(TraceFiles, PickleHoldsWhatTorchRecords) {
   const Folder folder;
   for (unsigned seed = 1; seed < 20; ++seed) {
