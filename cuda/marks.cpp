@@ -9,17 +9,17 @@ namespace taper::cuda {
 StreamMark Marks::add(StreamId stream) {
   const std::lock_guard lock(mutex_);
   const DeviceGuard guard(device_);
+  const cudaStream_t there = stream_of(Device(kCUDA, device_), stream);
   Order& order = orders_[stream];
   forget_reached(order);
-  cudaEvent_t event = nullptr;
   if (spare_.empty()) {
+    cudaEvent_t event = nullptr;
     TAPER_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  } else {
-    event = spare_.back();
-    spare_.pop_back();
+    spare_.push_back(event);
   }
-  TAPER_CUDA_CHECK(cudaEventRecord(event, stream_of(Device(kCUDA, device_), stream)));
-  order.pending.push_back({++order.last, event});
+  TAPER_CUDA_CHECK(cudaEventRecord(spare_.back(), there));
+  order.pending.push_back({++order.last, spare_.back()});
+  spare_.pop_back();
   return order.last;
 }
 
