@@ -168,7 +168,7 @@ class VmmDevice final : public MemoryDevice {
 // are those of cuda:0, and freed memory waits for them as a device's does.
 class PinnedDevice final : public CpuDevice {
  public:
-  PinnedDevice() : CpuDevice(true), marks_(0) {}
+  explicit PinnedDevice(bool huge_pages) : CpuDevice(huge_pages), marks_(0) {}
 
   StreamMark mark(StreamId stream) override { return marks_.add(stream); }
 
@@ -236,7 +236,8 @@ Allocator& pinned_allocator() {
   static Allocator* const pinned = [] {
     AllocatorOptions options = cuda::device_options();
     options.limit = 0;  // that of the device
-    Allocator* made = make_allocator(options, std::make_unique<cuda::PinnedDevice>()).release();
+    Allocator* made =
+        make_allocator(options, std::make_unique<cuda::PinnedDevice>(options.huge_pages)).release();
     register_allocator(*made);
     return made;
   }();
