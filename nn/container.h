@@ -41,7 +41,10 @@ class AnyModule {
 
   template <class M> struct CallOf final : Forward {
     explicit CallOf(std::shared_ptr<M> m) : module(std::move(m)) {}
-    Tensor run(const Tensor& x) const override { return module->forward(x); }
+    Tensor run(const Tensor& x) const override {
+      const UserCode lines_of_its_own(!is_ours<M>());
+      return module->forward(x);
+    }
     AnyModule clone(std::optional<Device> device) const override {
       const auto copy = std::dynamic_pointer_cast<M>(module->clone(device));
       TAPER_CHECK(copy != nullptr, "clone: ", module->name(), " copies itself as another type");
@@ -71,7 +74,10 @@ class FunctionalImpl : public Stateless<FunctionalImpl> {
 
   template <class F> struct RunOf final : Run {
     explicit RunOf(F g) : f(std::move(g)) {}
-    Tensor run(const Tensor& x) const override { return f(x); }
+    Tensor run(const Tensor& x) const override {
+      const UserCode lines_of_its_own(std::is_class_v<F>);
+      return f(x);
+    }
     F f;
   };
 

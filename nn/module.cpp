@@ -72,6 +72,10 @@ std::string nearest(const std::string& name, const std::vector<std::string>& nam
 
 }  // namespace
 
+bool is_ours(const std::type_info& module) {
+  return std::string_view(module.name()).starts_with("N5taper2nn");  // the Itanium C++ ABI
+}
+
 ModuleScope::ModuleScope(const Module& module) : outer_(current_module), kept_(call_site.scope) {
   if (current_module == &module) return;
   current_module = &module;

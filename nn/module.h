@@ -174,6 +174,14 @@ class Module : public std::enable_shared_from_this<Module> {
   mutable std::uint64_t scope_cache_ = 0;  // (parent + 1) << 32 | scope
 };
 
+// Whether a module is one of Taper's, whose forward shows nobody its lines.
+bool is_ours(const std::type_info& module);
+
+template <class M> bool is_ours() {
+  static const bool ours = is_ours(typeid(M));
+  return ours;
+}
+
 // Enters a module's scope, unless its own call has just done so.
 class ModuleScope {
  public:
@@ -266,11 +274,13 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
 
   bool is_empty() const { return impl_ == nullptr; }
 
-  // Calls forward under the caller's line and the module's scope. One overload per number of
+  // Calls forward in the module's scope: a module of ours under the caller's line, while in a
+  // user's forward each call stands at a line of its own. One overload per number of
   // arguments, so that the line can be a default argument.
   template <class A> decltype(auto) operator()(A&& a, Loc loc = Loc::current()) const {
     const Call call(loc);
     const ModuleScope scope(*get());
+    const UserCode lines_of_its_own(!is_ours<Contained>());
     return impl_->forward(std::forward<A>(a));
   }
 
@@ -279,6 +289,7 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
       A&& a, B&& b, Loc loc = Loc::current()) const {
     const Call call(loc);
     const ModuleScope scope(*get());
+    const UserCode lines_of_its_own(!is_ours<Contained>());
     return impl_->forward(std::forward<A>(a), std::forward<B>(b));
   }
 
@@ -287,6 +298,7 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
       A&& a, B&& b, C&& c, Loc loc = Loc::current()) const {
     const Call call(loc);
     const ModuleScope scope(*get());
+    const UserCode lines_of_its_own(!is_ours<Contained>());
     return impl_->forward(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
   }
 
@@ -295,6 +307,7 @@ template <class Contained> class ModuleHolder : public ModuleHolderIndicator {
       A&& a, B&& b, C&& c, D&& d, Loc loc = Loc::current()) const {
     const Call call(loc);
     const ModuleScope scope(*get());
+    const UserCode lines_of_its_own(!is_ours<Contained>());
     return impl_->forward(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c),
                           std::forward<D>(d));
   }

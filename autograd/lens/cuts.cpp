@@ -125,8 +125,8 @@ std::string to_string(const Cut& c) {
     case Kind::kNoGrad:
     case Kind::kInference:
       text =
-          str(c.kind == Kind::kNoGrad ? "no_grad" : "inference mode", ", switched on at ",
-              taper::to_string(c.guard), ", in force at ", c.op, " at ", taper::to_string(c.loc));
+          str(c.kind == Kind::kNoGrad ? "NoGradGuard at " : "InferenceMode at ",
+              taper::to_string(c.guard), ", in force for ", c.op, " at ", taper::to_string(c.loc));
       break;
     case Kind::kNoDerivative:
       text = str(c.op, " at ", taper::to_string(c.loc), ", which has no derivative");

@@ -1,6 +1,7 @@
 // Telling one step of a backward pass: whose it is, what it holds, what flowed.
 #include "taper/autograd/lens/moment.h"
 
+#include <cstdio>
 #include <ostream>
 
 #include "taper/autograd/op.h"
@@ -14,6 +15,12 @@ double norm_of(const Tensor& t) {
   if (!t.defined()) return 0;
   const NoGradGuard no_grad;
   return t.to(kDouble).square().sum().sqrt().item<double>();
+}
+
+std::string short_text(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", x);
+  return text;
 }
 
 std::string name_of(const Leaf& leaf) {
@@ -33,7 +40,7 @@ void append_grads(std::string& out,
   for (std::size_t i = 0; i < grads.size(); ++i) {
     out += str("  ", label, " ", i, ": ");
     if (!grads[i].defined()) out += "nothing\n";
-    else out += str(grads[i].dtype(), " ", grads[i].sizes(), ", norm ", norms[i], "\n");
+    else out += str(grads[i].dtype(), " ", grads[i].sizes(), ", norm ", short_text(norms[i]), "\n");
   }
 }
 

@@ -29,7 +29,8 @@ struct SourceLoc {
 // "train.cpp:42 in main"; the file without its folders.
 std::string to_string(const SourceLoc& loc);
 
-// The outermost public call of this thread. Everything recorded or thrown inside inherits it.
+// The outermost public call of this thread, or, inside a forward of the user's, the outermost one
+// there. Everything recorded or thrown inside inherits it.
 struct CallSite {
   SourceLoc loc;
   const char* op = nullptr;  // the op that is running, for error messages
@@ -66,6 +67,34 @@ class Call {
 
  private:
   bool owner_;
+};
+
+// Around a user's function that we call, such as a module's forward: the calls in it name lines of
+// their own. Nothing happens when it is not a user's.
+class UserCode {
+ public:
+  explicit UserCode(bool is_users)
+      : kept_(call_site.loc),
+        function_(call_site.function),
+        active_(call_site.active),
+        is_users_(is_users) {
+    if (is_users_) call_site.active = false;
+  }
+
+  ~UserCode() {
+    if (!is_users_) return;
+    call_site.loc = kept_;
+    call_site.function = function_;
+    call_site.active = active_;
+  }
+
+  UserCode(const UserCode&) = delete;
+  UserCode& operator=(const UserCode&) = delete;
+
+ private:
+  SourceLoc kept_;
+  const char* function_;
+  bool active_, is_users_;
 };
 
 // Module scopes form a tree of names ("encoder.3.attn"); a scope is a small number, 0 the root.

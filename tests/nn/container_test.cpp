@@ -156,6 +156,7 @@ TEST(Containers, PrintTheirTree) {
 struct BlockImpl : nn::Module {
   BlockImpl() : body(register_module("body", nn::Sequential(nn::Linear(2, 3), nn::Linear(2, 3)))) {}
 
+  const unsigned line = __LINE__ + 1;
   Tensor forward(const Tensor& x) { return body(x); }
 
   nn::Sequential body;
@@ -190,7 +191,7 @@ TEST(Scope, OfASequentialNamesTheIndexAndWhoseItIs) {
 TEST(Scope, OfARegisteredSequentialIsItsPath) {
   const Block block;
   const Error e = error_of([&] { block(ones({1, 2})); });
-  expect_names(e, __LINE__ - 1, "body.1", {"linear"});
+  expect_names(e, block->line, "body.1", {"linear"});
   struct NetImpl : nn::Module {
     NetImpl() { register_module("net", net); }
     nn::Sequential net = nn::Sequential(nn::Sequential(nn::Linear(2, 3)), nn::ReLU());

@@ -247,12 +247,13 @@ TEST(TransformerBlock, DropsOnlyWhileTraining) {
 TEST(TransformerBlock, ErrorsNameTheModuleInside) {
   struct GptImpl : nn::Module {
     GptImpl() : block(register_module("block", nn::TransformerBlock(4, 2))) {}
+    const unsigned line = __LINE__ + 1;
     Tensor forward(const Tensor& x) { return block(x); }
     nn::TransformerBlock block;
   };
   const nn::ModuleHolder<GptImpl> gpt;
   const Error e = error_of([&] { gpt(ones({1, 2, 5})); });
-  expect_names(e, __LINE__ - 1, "block.norm1", {"layer_norm", "(1, 2, 5)"});
+  expect_names(e, gpt->line, "block.norm1", {"layer_norm", "(1, 2, 5)"});
 }
 
 }  // namespace
