@@ -9,8 +9,6 @@
 #include <string>
 #include <thread>
 
-#include <sys/resource.h>
-
 #include "taper/allocator/options.h"
 #include "taper/allocator/sim_device.h"
 #include "taper/allocator/twin.h"
@@ -23,12 +21,6 @@ namespace {
 using taper::Allocator;
 using taper::Block;
 using taper::Tensor;
-
-long page_faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
 
 // Sizes from 512 bytes to 2^`most`, each doubling as likely as another.
 std::vector<std::size_t> sizes(std::size_t count, double most) {
@@ -138,18 +130,6 @@ taper::Trace churn() {
   return std::move(b.trace);
 }
 
-void add_steps(std::vector<Result>& out, const std::string& command, const std::string& prefix) {
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return;
-  char line[256];
-  while (std::fgets(line, sizeof line, pipe) != nullptr) {
-    const std::string text = line;
-    if (const auto tab = text.find('\t'); tab != std::string::npos)
-      out.push_back({prefix + text.substr(0, tab), std::stod(text.substr(tab + 1))});
-  }
-  pclose(pipe);
-}
-
 template <class Model> void print_step(const char* name, Model& model, const Tensor& x) {
   taper::optim::Adam adam(model->parameters(), 1e-3);
   const Tensor y = taper::randint(10, {x.size(0)});
@@ -238,11 +218,12 @@ std::vector<Result> run_alloc(const char* self) {
   const taper::TwinResult twin = taper::run_twin(trace, settings);
   add("twin", static_cast<double>(trace.events.size()) / twin.seconds / 1e6);
   const std::string steps = "'" + std::string(self) + "'" + " --steps";
-  add_steps(out, steps, "");
-  for (std::size_t i = 0, count = out.size(); i < count; ++i) {
-    if (out[i].name.ends_with(" step")) out.push_back({out[i].name + ", heap kept", out[i].value});
+  for (const Result& r : run_lines(steps)) {
+    out.push_back(r);
+    if (r.name.ends_with(" step")) out.push_back({r.name + ", heap kept", r.value});
   }
-  add_steps(out, "TAPER_ALLOC=policy:malloc " + steps, "malloc: ");
+  for (const Result& r : run_lines("TAPER_ALLOC=policy:malloc " + steps))
+    out.push_back({"malloc: " + r.name, r.value});
   return out;
 }
 

@@ -1,9 +1,13 @@
-// Timing, and the rows that a benchmark reports: ours beside a peer's, a goal, and the limit.
+// Clocks and counters, and the rows that a benchmark reports: ours beside a peer's, a goal, and the
+// limit.
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <vector>
+
+#include <sys/resource.h>
 
 namespace bench {
 
@@ -14,6 +18,13 @@ inline double now() {
 inline double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v.empty() ? 0 : v[v.size() / 2];
+}
+
+// Of this process so far, without those that waited for a disk.
+inline long page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
 }
 
 // Keeps the compiler from dropping what made `x`.
@@ -47,6 +58,21 @@ struct Result {
   std::string name;
   double value;
 };
+
+// What a shell command prints as "name<TAB>value" lines; other lines are not looked at.
+inline std::vector<Result> run_lines(const std::string& command) {
+  std::vector<Result> out;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return out;
+  char line[256];
+  while (std::fgets(line, sizeof line, pipe) != nullptr) {
+    const std::string text = line;
+    if (const auto tab = text.find('\t'); tab != std::string::npos)
+      out.push_back({text.substr(0, tab), std::stod(text.substr(tab + 1))});
+  }
+  pclose(pipe);
+  return out;
+}
 
 // What is asked of a row: ours / peer at most `goal`, or, without a peer, ours at most `limit`, or
 // at least `least`.

@@ -82,12 +82,9 @@ std::vector<Result> compile(const std::string& header,
 // The started copy reads the same clock as we do: both count from the machine's start.
 double milliseconds_to_first_op(const std::string& self) {
   const double start = now();
-  std::FILE* pipe = popen(("exec '" + self + "' --first-op").c_str(), "r");
-  double then = 0;
-  const bool read = pipe != nullptr && std::fscanf(pipe, "%lf", &then) == 1;
-  if (pipe != nullptr) pclose(pipe);
-  if (!read) throw std::runtime_error("cannot start " + self);
-  return (then - start) * 1e3;
+  const std::vector<Result> printed = run_lines("exec '" + self + "' --first-op");
+  if (printed.empty()) throw std::runtime_error("cannot start " + self);
+  return (printed[0].value - start) * 1e3;
 }
 
 double stripped_megabytes() {
@@ -127,7 +124,7 @@ std::vector<Result> run_build_torch() {
 void print_first_op() {
   const taper::Tensor y = taper::ones({1}) + 1;
   keep(y.item<float>());
-  std::printf("%.9f\n", now());
+  std::printf("clock\t%.9f\n", now());
 }
 
 }  // namespace bench

@@ -1,20 +1,12 @@
 // The core group: what recording, running backward and stepping an optimizer cost on tiny tensors.
 #include "taper/benchmarks/core.h"
 
-#include <sys/resource.h>
-
 #include "taper/taper.h"
 
 namespace bench {
 namespace {
 
 using taper::Tensor;
-
-long page_faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
 
 // Forward, backward and freeing of a chain of `length` nodes, seconds per node.
 struct Chain {

@@ -16,24 +16,6 @@ namespace {
 using bench::Result;
 using bench::Row;
 
-// A peer's program prints "name<TAB>value" lines.
-std::vector<Result> run_peer(const std::string& program,
-                             const std::string& arguments,
-                             const std::string& environment = "") {
-  std::vector<Result> out;
-  std::FILE* pipe = popen((environment + " '" + program + "' " + arguments).c_str(), "r");
-  if (pipe == nullptr) return out;
-  char line[256];
-  while (std::fgets(line, sizeof line, pipe) != nullptr) {
-    const std::string text = line;
-    const auto tab = text.find('\t');
-    if (tab != std::string::npos)
-      out.push_back({text.substr(0, tab), std::stod(text.substr(tab + 1))});
-  }
-  pclose(pipe);
-  return out;
-}
-
 using Samples = std::map<std::string, std::vector<double>>;
 
 void add(Samples& samples, const std::vector<Result>& results) {
@@ -90,10 +72,11 @@ std::vector<Result> run_ours(const std::string& group, const char* self) {
 // The peer as installed; in the alloc group also with a heap that glibc does not give back.
 std::vector<Result> run_theirs(const std::string& group, const std::string& peer) {
   if (group == "build") return bench::run_build_torch();
-  std::vector<Result> out = run_peer(peer, group);
+  const std::string command = "'" + peer + "' " + group;
+  std::vector<Result> out = bench::run_lines(command);
   if (group != "alloc") return out;
-  const char* keep = "MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296";
-  for (const Result& r : run_peer(peer, group, keep))
+  const char* keep = "MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296 ";
+  for (const Result& r : bench::run_lines(keep + command))
     out.push_back({r.name + ", heap kept", r.value});
   return out;
 }

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <string>
 
-#include <sys/resource.h>
 #include <torch/torch.h>
 
 #include "taper/benchmarks/bench.h"
@@ -11,12 +10,6 @@ using torch::Tensor;
 
 static void ns(const char* name, double seconds) {
   std::printf("%s\t%.3f\n", name, seconds * 1e9);
-}
-
-static long page_faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
 }
 
 static void print_step(const char* name, torch::nn::Sequential& model, const Tensor& x) {
@@ -28,7 +21,7 @@ static void print_step(const char* name, torch::nn::Sequential& model, const Ten
     adam.step();
   };
   for (int i = 0; i < 20; ++i) step();
-  const long before = page_faults();
+  const long before = bench::page_faults();
   std::vector<double> took;
   for (int i = 0; i < 60; ++i) {
     const double start = bench::now();
@@ -36,7 +29,7 @@ static void print_step(const char* name, torch::nn::Sequential& model, const Ten
     took.push_back(bench::now() - start);
   }
   std::printf("%s step\t%.1f\n%s faults per step\t%.2f\n", name, bench::median(took) * 1e6, name,
-              static_cast<double>(page_faults() - before) / 60);
+              static_cast<double>(bench::page_faults() - before) / 60);
 }
 
 // The alloc group: the models of benchmarks/alloc.cpp.
