@@ -1,62 +1,11 @@
 // Files that are cheap to write and would be dear to believe.
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include "taper/tests/alloc_tools/bytes.h"
+#include "taper/tests/counted_heap.h"
 #include "taper/tools/alloc/trace_file.h"
-
-namespace {
-
-std::atomic<std::size_t> heap_now{0}, heap_peak{0};
-
-void* counted(std::size_t bytes) {
-  void* p = std::malloc(bytes == 0 ? 1 : bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  const std::size_t now = heap_now.fetch_add(malloc_usable_size(p)) + malloc_usable_size(p);
-  if (now > heap_peak) heap_peak = now;
-  return p;
-}
-
-void give_back(void* p) noexcept {
-  if (p == nullptr) return;
-  heap_now.fetch_sub(malloc_usable_size(p));
-  std::free(p);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  return counted(bytes);
-}
-
-void* operator new[](std::size_t bytes) {
-  return counted(bytes);
-}
-
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return counted(bytes);
-}
-
-void operator delete(void* p) noexcept {
-  give_back(p);
-}
-
-void operator delete[](void* p) noexcept {
-  give_back(p);
-}
-
-void operator delete(void* p, std::size_t) noexcept {
-  give_back(p);
-}
-
-void operator delete[](void* p, std::size_t) noexcept {
-  give_back(p);
-}
 
 namespace taper::testing {
 namespace {
@@ -112,11 +61,11 @@ TEST(LargeFiles, CostLittle) {
     const std::string& bytes = files[i];
     SCOPED_TRACE(i);
     const std::size_t before = heap_now;
-    heap_peak = before;
     const auto began = std::chrono::steady_clock::now();
-    EXPECT_THROW(read_trace(bytes.data(), bytes.size(), "large"), TraceFileError);
+    const std::size_t used = heap_used_by(
+        [&] { EXPECT_THROW(read_trace(bytes.data(), bytes.size(), "large"), TraceFileError); });
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    EXPECT_LT(heap_peak - before, 2 * bytes.size() + kConstant);
+    EXPECT_LT(used, 2 * bytes.size() + kConstant);
     EXPECT_LT(took.count(), 10);
     EXPECT_LE(heap_now, before + 4096);
   }

@@ -80,7 +80,7 @@ TEST(Solver, MiniMalloc) {
   int present = 0;
   for (const char name : std::string("ABCDEFGHIJK")) {
     const std::vector<Interval> intervals =
-        read_lifetimes(TAPER_TESTS_DIR, std::string("minimalloc/") + name + ".1048576.csv");
+        recorded_lifetimes(TAPER_TESTS_DIR, std::string("minimalloc/") + name + ".1048576.csv");
     if (intervals.empty()) continue;
     ++present;
     const bool soon = std::string("BFGH").find(name) != std::string::npos;

@@ -1,27 +1,27 @@
 // Lifetimes to plan: files of the bench's data folder, where that is at hand, and made-up ones.
 #pragma once
 #include <cstdint>
-#include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "taper/allocator/plan.h"
+#include "taper/tools/alloc/trace_file.h"
 
 namespace taper {
 
-// The rows "id,lower,upper,size" of ../shared/data/alloc/`name`, seen from the folder `tests`; none
-// where there is no such file.
-inline std::vector<Interval> read_lifetimes(const std::string& tests, const std::string& name) {
-  std::ifstream in(tests + "/../../shared/data/alloc/" + name);
+// The lifetimes in ../shared/data/alloc/`name`, seen from the folder `tests`; none where there is
+// no such file.
+inline std::vector<Interval> recorded_lifetimes(const std::string& tests, const std::string& name) {
+  const std::string path = tests + "/../../shared/data/alloc/" + name;
+  if (!std::filesystem::exists(path)) return {};
+  const Trace trace = std::move(tools::read_trace_file(path).at(0));
   std::vector<Interval> intervals;
-  std::string line;
-  std::getline(in, line);
-  while (std::getline(in, line)) {
-    unsigned long long begin = 0, end = 0, bytes = 0;
-    if (std::sscanf(line.c_str(), "%*[^,],%llu,%llu,%llu", &begin, &end, &bytes) == 3)
-      intervals.push_back({begin, end, bytes});
+  for (const TraceEvent& e : trace.events) {  // by the file's times, not by event
+    if (e.action == TraceAction::kAlloc) intervals.push_back({e.time, e.time, e.bytes});
+    if (e.action == TraceAction::kFree) intervals[e.block].end = e.time;
   }
   return intervals;
 }

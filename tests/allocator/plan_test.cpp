@@ -222,7 +222,7 @@ TEST(Plan, TrainingStepsNeedLittleMoreThanTheirPeak) {
 
 // Recorded steps. Ratios are to the peak of the sizes as asked for, though the plan rounds them.
 void plan_recorded(const std::string& name, double most) {
-  const std::vector<Interval> intervals = read_lifetimes(TAPER_TESTS_DIR, "idealloc/" + name);
+  const std::vector<Interval> intervals = recorded_lifetimes(TAPER_TESTS_DIR, "idealloc/" + name);
   if (intervals.empty()) GTEST_SKIP() << "there is no ../shared/data/alloc/idealloc/" << name;
   const auto start = std::chrono::steady_clock::now();
   const MemoryPlan plan = plan_offsets(intervals, 512);

@@ -1,79 +1,22 @@
 // Files that are not safetensors: each is refused by an Error that says why, cheaply.
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "taper/allocator/allocator.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/data/safetensors.h"
+#include "taper/tests/counted_heap.h"
 #include "taper/tests/data/bad_safetensors.h"
 #include "taper/tests/data/files.h"
-
-namespace {
-
-std::atomic<std::size_t> heap_now{0}, heap_peak{0};
-
-void* counted(std::size_t bytes) {
-  void* p = std::malloc(bytes == 0 ? 1 : bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  const std::size_t now = heap_now.fetch_add(malloc_usable_size(p)) + malloc_usable_size(p);
-  std::size_t peak = heap_peak.load();
-  while (now > peak && !heap_peak.compare_exchange_weak(peak, now)) {
-  }
-  return p;
-}
-
-void give_back(void* p) noexcept {
-  if (p == nullptr) return;
-  heap_now.fetch_sub(malloc_usable_size(p));
-  std::free(p);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  return counted(bytes);
-}
-
-void* operator new[](std::size_t bytes) {
-  return counted(bytes);
-}
-
-void operator delete(void* p) noexcept {
-  give_back(p);
-}
-
-void operator delete[](void* p) noexcept {
-  give_back(p);
-}
-
-void operator delete(void* p, std::size_t) noexcept {
-  give_back(p);
-}
-
-void operator delete[](void* p, std::size_t) noexcept {
-  give_back(p);
-}
 
 namespace taper::testing {
 namespace {
 
 constexpr std::size_t kSmall = 64 << 10;  // of the heap, for what does not grow with the file
-
-// The peak of the heap above where it stood, while f runs.
-template <class F> std::size_t heap_used_by(const F& f) {
-  const std::size_t before = heap_now;
-  heap_peak = before;
-  f();
-  return heap_peak - before;
-}
 
 struct Refusal {
   std::string text;
