@@ -1,6 +1,7 @@
 // Traces of other programs: small twins of each format, and the real ones where they lie.
 #include <gtest/gtest.h>
 
+#include "taper/allocator/plan.h"
 #include "taper/allocator/snapshot.h"
 #include "taper/tests/alloc_tools/foreign.h"
 #include "taper/tests/data/files.h"
@@ -32,17 +33,6 @@ std::string told(const Trace& t) {
     out += str("@", e.time);
   }
   return out;
-}
-
-std::uint64_t max_load(const Trace& t) {
-  std::vector<std::uint64_t> bytes(t.allocations);
-  std::uint64_t load = 0, most = 0;
-  for (const TraceEvent& e : t.events) {
-    if (e.action == TraceAction::kAlloc) load += bytes[e.block] = e.bytes;
-    if (e.action == TraceAction::kFree) load -= bytes[e.block];
-    most = std::max(most, load);
-  }
-  return most;
 }
 
 TEST(ForeignFiles, Rmm) {
@@ -78,7 +68,7 @@ TEST(ForeignFiles, StAlloc) {
 TEST(ForeignFiles, Lifetimes) {
   const Trace t = read_one(kLifetimes);
   EXPECT_EQ(told(t), "a4@0 a7@0 f0@3 a4@3 a1@3 f2@4 f1@9 f3@9");
-  EXPECT_EQ(max_load(t), 12U);
+  EXPECT_EQ(max_load(intervals_of(t)), 12U);
 }
 
 TEST(ForeignFiles, LifetimesWithoutLastNewline) {
@@ -114,7 +104,7 @@ TEST_P(RealTraces, HaveTheKnownLoad) {
   EXPECT_EQ(first_fault(traces[0]), "");
   EXPECT_EQ(traces[0].allocations, GetParam().allocations);
   EXPECT_EQ(traces[0].events.size(), 2 * traces[0].allocations);
-  EXPECT_EQ(max_load(traces[0]), GetParam().load);
+  EXPECT_EQ(max_load(intervals_of(traces[0])), GetParam().load);
 }
 
 INSTANTIATE_TEST_SUITE_P(All,

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "taper/allocator/plan.h"
 #include "taper/allocator/twin.h"
 #include "taper/tests/allocator/arena_checks.h"
 #include "taper/tools/alloc/workloads.h"
@@ -69,10 +70,10 @@ TEST(ArenaReports, ABlockUsedElsewhereServesAtOnce) {
 TEST(ArenaReports, AStuckStreamHoldsUpNobody) {
   const Trace trace = named("stuck_stream");
   TwinSettings settings = quiet();
-  settings.capacity = max_load(trace);
+  settings.capacity = max_load(intervals_of(trace));
   const TwinResult result = run_twin(trace, settings);
   EXPECT_TRUE(result.finished);
-  EXPECT_EQ(result.stats.reserved_peak, max_load(trace));
+  EXPECT_EQ(result.stats.reserved_peak, max_load(intervals_of(trace)));
 }
 
 // T5: beyond the layers that are gathered at once, how far the host is ahead changes nothing.

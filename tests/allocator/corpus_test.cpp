@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "taper/allocator/plan.h"
 #include "taper/allocator/twin.h"
 #include "taper/tests/allocator/arena_checks.h"
 #include "taper/tools/alloc/trace_file.h"
@@ -72,7 +73,7 @@ TEST(Corpus, FixedShapesMapNothingAfterTheFirstSteps) {
 void expect_small_device(const std::string& name, const Trace& trace, double most) {
   const TwinSettings settings = under(AllocatorPolicy::kTaper);
   const auto least = static_cast<double>(min_capacity(trace, settings));
-  const double ratio = least / static_cast<double>(max_load(trace));
+  const double ratio = least / static_cast<double>(max_load(intervals_of(trace)));
   EXPECT_GE(ratio, 1) << name;
   EXPECT_LE(ratio, most) << name;
   record(name + "_capacity", ratio);

@@ -75,8 +75,8 @@ void expect_true(const MemoryReport& r, const OnSim& sim) {
     SCOPED_TRACE(hint);
     const std::uint64_t bytes = bytes_in(hint);
     if (contains(hint, "need at least")) {
-      EXPECT_GE(bytes, max_load(trace));
-      EXPECT_LE(bytes, max_load(trace) + trace.allocations * kBlockBytes);
+      EXPECT_GE(bytes, max_load(intervals_of(trace)));
+      EXPECT_LE(bytes, max_load(intervals_of(trace)) + trace.allocations * kBlockBytes);
     } else if (contains(hint, "offline plan")) {
       EXPECT_LE(bytes, r.capacity);
       EXPECT_EQ(bytes, plan_offsets(intervals_of(trace), kBlockBytes).bytes);

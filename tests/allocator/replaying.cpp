@@ -109,19 +109,4 @@ std::string first_wrong(const Torch& torch) {
   return wrong;
 }
 
-std::uint64_t max_load(const Trace& trace) {
-  std::vector<std::uint64_t> bytes;
-  std::uint64_t load = 0, most = 0;
-  for (const TraceEvent& e : trace.events) {
-    if (e.action == TraceAction::kAlloc) {
-      bytes.push_back(e.bytes);
-      load += e.bytes;
-      if (load > most) most = load;
-    } else if (e.action == TraceAction::kFree) {
-      load -= bytes[e.block];
-    }
-  }
-  return most;
-}
-
 }  // namespace taper::testing

@@ -94,6 +94,4 @@ class Replay {
 // The first thing wrong with the memory map, the figures or the device's pages; "" if nothing is.
 std::string first_wrong(const Torch& torch);
 
-std::uint64_t max_load(const Trace& trace);
-
 }  // namespace taper::testing

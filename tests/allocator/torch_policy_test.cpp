@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "taper/allocator/plan.h"
 #include "taper/tests/allocator/replaying.h"
 #include "taper/tools/alloc/workloads.h"
 
@@ -332,7 +333,7 @@ TEST(TorchReports, Corpus) {
     Torch native(kNative), expandable(kExpandable);
     EXPECT_TRUE(Replay(native).run(trace));
     EXPECT_TRUE(Replay(expandable).run(trace));
-    const auto load = static_cast<double>(max_load(trace));
+    const auto load = static_cast<double>(max_load(intervals_of(trace)));
     const auto ratio = [&](const Torch& t) {
       return static_cast<double>(t.allocator->stats().reserved_peak) / load;
     };

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "taper/allocator/plan.h"
 #include "taper/tests/allocator/replaying.h"
 #include "taper/tools/alloc/workload_writer.h"
 
@@ -92,12 +93,12 @@ TEST(Workloads, FreeWhatTheyShould) {
 }
 
 TEST(Workloads, SizesOfTheReports) {
-  EXPECT_EQ(max_load(find_workload("embedding_records")->make()), 1023 * kMiB);
-  EXPECT_EQ(max_load(find_workload("small_then_large")->make()), 128 * kMiB);
-  EXPECT_EQ(max_load(find_workload("private_pool")->make()), 70 * kGiB);
-  EXPECT_EQ(max_load(find_workload("oversize")->make()), 57'600'000'000u);
+  EXPECT_EQ(max_load(intervals_of(find_workload("embedding_records")->make())), 1023 * kMiB);
+  EXPECT_EQ(max_load(intervals_of(find_workload("small_then_large")->make())), 128 * kMiB);
+  EXPECT_EQ(max_load(intervals_of(find_workload("private_pool")->make())), 70 * kGiB);
+  EXPECT_EQ(max_load(intervals_of(find_workload("oversize")->make())), 57'600'000'000u);
   // 64 tensors of 8 x 8 x 128 numbers in f16 for each of 712 tokens, one of them twice.
-  EXPECT_EQ(max_load(find_workload("kv_cat")->make()), (712 * 64 + 711) * 16'384u);
+  EXPECT_EQ(max_load(intervals_of(find_workload("kv_cat")->make())), (712 * 64 + 711) * 16'384u);
 }
 
 TEST(Workloads, ChanceIsTheSameEverywhere) {

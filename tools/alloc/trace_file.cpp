@@ -11,17 +11,13 @@ namespace {
 
 constexpr std::size_t kLooksAt = 128;  // bytes
 
-bool starts_with(std::string_view text, std::string_view with) {
-  return text.substr(0, with.size()) == with;
-}
-
 std::vector<Trace> read_known(TraceInput& input) {
   const std::string_view start = input.peek(kLooksAt);
-  if (starts_with(start, binary::kMagic)) return read_binary(input);
-  if (starts_with(start, "\x80")) return read_pickle(input);
-  if (starts_with(start, "Thread,Time,Action,Pointer,Size,Stream")) return read_rmm(input);
-  if (starts_with(start, "id,lower,upper,size")) return read_lifetimes(input);
-  if (starts_with(start, "0 ") || starts_with(start, "1 ")) return read_stalloc(input);
+  if (start.starts_with(binary::kMagic)) return read_binary(input);
+  if (start.starts_with("\x80")) return read_pickle(input);
+  if (start.starts_with("Thread,Time,Action,Pointer,Size,Stream")) return read_rmm(input);
+  if (start.starts_with("id,lower,upper,size")) return read_lifetimes(input);
+  if (start.starts_with("0 ") || start.starts_with("1 ")) return read_stalloc(input);
   const std::size_t first = start.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && start[first] == '{') return read_json(input);
   input.refuse_at(0, str("expected a trace of Taper, PyTorch, RMM, STAlloc, MiniMalloc or idealloc,"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "taper/allocator/options.h"
+#include "taper/allocator/plan.h"
 #include "taper/allocator/snapshot.h"
 #include "taper/core/base/error.h"
 #include "taper/tools/alloc/trace_file.h"
@@ -33,15 +34,10 @@ constexpr Format kFormats[] = {{"binary", ".trace", write_binary},
                                {"json", ".json", write_json},
                                {"pickle", ".pickle", write_pickle}};
 
-bool ends_with(const std::string& text, const std::string& with) {
-  return text.size() >= with.size() &&
-         text.compare(text.size() - with.size(), with.size(), with) == 0;
-}
-
 // By name, or else by the file's name, or else binary.
 const Format& format_of(const std::string& name, const std::string& file) {
   for (const Format& f : kFormats) {
-    if (name.empty() ? ends_with(file, f.extension) : name == f.name) return f;
+    if (name.empty() ? file.ends_with(f.extension) : name == f.name) return f;
   }
   TAPER_CHECK(name.empty(), "there is no format '", name, "'; there are binary, json, pickle");
   return kFormats[0];
@@ -77,7 +73,7 @@ ordered_json json_of(const std::string& file, const Trace& trace) {
           {"allocations", trace.allocations},
           {"steps", steps_of(trace)},
           {"streams", trace.streams.size()},
-          {"max_load", max_load_of(trace)}};
+          {"max_load", max_load(intervals_of(trace))}};
 }
 
 int list_workloads(bool as_json) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "taper/allocator/options.h"
+#include "taper/allocator/plan.h"
 #include "taper/allocator/snapshot_file.h"
 #include "taper/core/base/error.h"
 #include "taper/tools/alloc/trace_file.h"
@@ -151,17 +152,6 @@ std::string count_text(std::uint64_t n, const char* what) {
   return str(n, " ", what, n == 1 ? "" : "s");
 }
 
-std::uint64_t max_load_of(const Trace& trace) {
-  std::vector<std::uint64_t> bytes(trace.allocations);
-  std::uint64_t load = 0, most = 0;
-  for (const TraceEvent& e : trace.events) {
-    if (e.action == TraceAction::kAlloc) load += bytes[e.block] = e.bytes;
-    if (e.action == TraceAction::kFree) load -= bytes[e.block];
-    most = std::max(most, load);
-  }
-  return most;
-}
-
 std::uint64_t steps_of(const Trace& trace) {
   std::uint64_t steps = 0;
   for (const TraceEvent& e : trace.events) steps += e.action == TraceAction::kStep ? 1 : 0;
@@ -172,7 +162,7 @@ std::string summary_of(const Trace& trace) {
   return str(count_text(trace.events.size(), "event"), ", ",
              count_text(trace.allocations, "allocation"), ", ", count_text(steps_of(trace), "step"),
              ", ", count_text(trace.streams.size(), "stream"), ", max load ",
-             size_text(max_load_of(trace)));
+             size_text(max_load(intervals_of(trace))));
 }
 
 std::string Table::text() const {

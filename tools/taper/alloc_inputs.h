@@ -40,7 +40,6 @@ std::string fixed(double x, int digits);                    // "1.003"
 std::string count_text(std::uint64_t n, const char* what);  // "1 step", "2 steps"
 // "5,120 events, 2,560 allocations, 12 steps on 1 stream; max load 1.20 GiB".
 std::string summary_of(const Trace& trace);
-std::uint64_t max_load_of(const Trace& trace);
 std::uint64_t steps_of(const Trace& trace);
 
 // Columns as wide as they must be; the first `left` are set left, the others right.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "taper/allocator/options.h"
+#include "taper/allocator/plan.h"
 #include "taper/core/base/error.h"
 #include "taper/tools/taper/alloc_inputs.h"
 
@@ -295,7 +296,7 @@ int replay_traces(const ReplayRequest& request) {
   for_each_run(request, settings, "replay", [&](const AllocInput& input, const AllocSettings& s) {
     runs.push_back(measure(input, s, request.time));
     const TwinResult& r = runs.back().result;
-    ratios.add(input.name, max_load_of(input.trace), s.policy,
+    ratios.add(input.name, max_load(intervals_of(input.trace)), s.policy,
                r.finished ? std::optional(r.peak_ratio()) : std::nullopt);
   });
   if (!request.json) {
@@ -320,7 +321,7 @@ int find_min_capacity(const ReplayRequest& request) {
   Ratios ratios(settings);
   for_each_run(
       request, settings, "min-capacity", [&](const AllocInput& input, const AllocSettings& s) {
-        const std::uint64_t load = max_load_of(input.trace);
+        const std::uint64_t load = max_load(intervals_of(input.trace));
         const std::uint64_t least = min_capacity(input.trace, s.twin);
         const double ratio = load == 0 ? 1 : static_cast<double>(least) / static_cast<double>(load);
         ratios.add(input.name, load, s.policy, ratio);
