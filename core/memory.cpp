@@ -46,7 +46,8 @@ std::string summary(Device device) {
   add_row(out, "pending", s.pending, s.pending_peak);
   add_row(out, "inactive split", s.inactive_split, s.inactive_split_peak);
   for (const auto& [name, bytes] :
-       {std::pair{"releasable", s.releasable}, std::pair{"largest free", s.largest_free}}) {
+       {std::pair{"active", s.active()}, std::pair{"releasable", s.releasable},
+        std::pair{"largest free", s.largest_free}}) {
     std::snprintf(line, sizeof line, "%-16s %12s\n", name, size_text(bytes).c_str());
     out += line;
   }

@@ -72,6 +72,9 @@ TEST(Solver, EndsEarlyAtTheOptimum) {
 
 TEST(Solver, RefusesAsThePlannerDoes) {
   EXPECT_NE(message_of([] { solve(std::vector<Interval>{{3, 2, 1}}, 1, 1, 1); }), "no error");
+  const std::vector<Interval> many(10'001, Interval{0, 1, 1});
+  EXPECT_NE(message_of([&] { solve(many, 1, 1, 1); }).find("at most 10000 blocks, not 10001"),
+            std::string::npos);
 }
 
 // The instances of MiniMalloc, known to fit into 1,048,576 bytes: some are solved soon; of the

@@ -50,7 +50,7 @@ TEST(Memory, EmptyCacheGivesWholeFreePagesBack) {
 TEST(Memory, TheSummaryAndTheMapSayWhatTheFiguresSay) {
   const Tensor x = zeros({1'000'000});
   const std::string summary = memory::summary();
-  for (const char* row : {"memory of cpu", "reserved", "allocated", "inactive split",
+  for (const char* row : {"memory of cpu", "reserved", "allocated", "inactive split", "active",
                           "device calls", "fragmentation"})
     EXPECT_NE(summary.find(row), std::string::npos) << row << " in\n" << summary;
   EXPECT_NE(memory::map().find("of stream 0"), std::string::npos);

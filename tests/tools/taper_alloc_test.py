@@ -6,6 +6,7 @@ Figures of PyTorch's policies are those that its users reported; what a replay p
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -328,6 +329,40 @@ class Plan(Folder):
         self.assertIn("the trace has 0 steps, not two to compare\nplanned the whole trace: 3 blocks in 1.50 KiB, "
                       "1.0000 times their max load of 1.50 KiB", text)
         self.assertEqual(self.json("plan", "resnet_like", "--whole")["notes"], [])
+
+    def test_a_search_finds_lower_plans(self):
+        # A full rectangle of 4096 times and 4096 bytes, cut in two again and again: that it fits is known.
+        chance, blocks = random.Random(4), [(0, 4096, 0, 4096)]
+        while len(blocks) < 60:
+            left, right, low, high = blocks.pop(blocks.index(max(blocks, key=lambda b: (b[1] - b[0]) * (b[3] - b[2]))))
+            if right - left > high - low:
+                cut = chance.randrange(left + 1, right)
+                blocks += [(left, cut, low, high), (cut, right, low, high)]
+            else:
+                cut = chance.randrange(low + 1, high)
+                blocks += [(left, right, low, cut), (left, right, cut, high)]
+        chance.shuffle(blocks)
+        rows = "".join(f"{i},{b[0]},{b[1]},{b[3] - b[2]}\n" for i, b in enumerate(blocks))
+        (self.folder / "full.csv").write_text("id,lower,upper,size\n" + rows)
+        greedy = self.json("plan", "full.csv", "--alignment", "1")
+        self.assertGreater(greedy["bytes"], greedy["max_load"])
+        found = self.json("plan", "full.csv", "--alignment", "1", "--search", "60", "-o", "plan.json")
+        self.assertEqual((found["bytes"], found["bytes_before_search"], found["alignment"]), (4096, greedy["bytes"], 1))
+        plan = json.loads((self.folder / "plan.json").read_text())
+        self.no_two_share(plan)
+        self.assertEqual(max(b["offset"] + b["bytes"] for b in plan["blocks"]), 4096)
+        text = self.good("plan", "full.csv", "--alignment", "1", "--search", "60")
+        self.assertIn("the search lowered it from ", text)
+        self.assertLess(found["seconds"], 60)  # it ends at the max load
+        self.assertIn("none that is lower: there is none", self.good("plan", "small_then_large", "--whole", "--search", "1"))
+
+    def test_mistakes(self):
+        self.refused("plan", "pins", "--alignment", "48", says="alignment of a plan must be a power of two, not 48")
+        self.refused("plan", "pins", "--alignment", "much", says="a size is written 512, 64K")
+        self.refused("plan", "gpt_checkpoint", "--whole", "--search", "1", says="at most 10000 blocks, not ")
+        code, _, err = self.alloc("plan", "pins", "--search", "-1")
+        self.assertGreater(code, 0)
+        self.assertIn("--search", err)
 
 
 class Trace(Folder):

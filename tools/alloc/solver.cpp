@@ -14,12 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "taper/core/base/error.h"
+
 namespace taper::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::size_t kMost = 10'000;  // intervals: the search calls itself as often
 
 struct Job {
   std::size_t index = 0;             // of the interval
@@ -305,9 +308,13 @@ std::pair<std::vector<Job>, std::size_t> jobs_of(ArrayRef<Interval> intervals,
 MemoryPlan solve(ArrayRef<Interval> intervals,
                  std::uint64_t alignment,
                  double seconds,
-                 std::uint64_t seed) {
-  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(seconds));
+                 std::uint64_t seed,
+                 const std::function<void(double, std::uint64_t)>& watch) {
+  TAPER_CHECK(intervals.size() <= kMost, "the search is for at most ", kMost, " blocks, not ",
+              intervals.size());
+  const auto start = Clock::now();
+  const auto until =
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   MemoryPlan plan = plan_offsets(intervals, alignment);
   if (plan.bytes == plan.max_load) return plan;
   const auto [jobs, machines] = jobs_of(intervals, alignment);
@@ -315,6 +322,7 @@ MemoryPlan solve(ArrayRef<Interval> intervals,
   Random random{seed};
   double step = 0.05;  // how much lower than the best plan the next is to be
   for (int round = 0; plan.bytes > plan.max_load && Clock::now() < until; ++round) {
+    if (watch) watch(std::chrono::duration<double>(Clock::now() - start).count(), plan.bytes);
     // By turns: as low as can be; quickly, near to what succeeded; a step lower, for longer.
     const int turn = round % 3;
     std::uint64_t capacity = plan.max_load;

@@ -165,12 +165,22 @@ void add_plan(CLI::App& alloc, Run& run) {
   app->add_option("-o,--out", request->out, "Write the offsets to this file, as JSON");
   app->add_option("--device", request->device, "Which one, where a file has several");
   app->add_flag("--whole", request->whole, "Plan the whole trace, not a step");
+  app->add_option("--alignment", request->alignment,
+                  "Sizes are rounded up to it: 512, 64K; a power of two")
+      ->capture_default_str();
+  app->add_option("--search", request->search,
+                  "Search so many seconds for a lower plan, of at most 10,000 blocks")
+      ->check(CLI::Range(0.0, 1e6));
   app->footer(
       "Plans the last step that does what the step before it did, or the whole trace where there\n"
       "is none. Then replays the trace with plan:on, which does the same while it runs.\n\n"
+      "A plan is made greedily, in milliseconds, and is the same each time. --search goes on from\n"
+      "there, and ends early once the plan takes no more than the max load. What it finds depends\n"
+      "on how quick the machine is.\n\n"
       "Examples:\n"
       "  taper alloc plan resnet_like\n"
-      "  taper alloc plan run.trace -o plan.json");
+      "  taper alloc plan run.trace -o plan.json\n"
+      "  taper alloc plan lifetimes.csv --alignment 1 --search 60 -o plan.json");
 }
 
 void add_trace(CLI::App& alloc, Run& run) {

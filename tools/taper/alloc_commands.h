@@ -50,6 +50,8 @@ struct MapRequest {
 
 struct PlanRequest {
   std::string input, device, out;
+  std::string alignment = "512";
+  double search = 0;  // seconds
   bool whole = false, json = false;
 };
 

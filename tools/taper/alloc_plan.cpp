@@ -7,6 +7,7 @@
 #include "taper/allocator/options.h"
 #include "taper/allocator/plan.h"
 #include "taper/core/base/error.h"
+#include "taper/tools/alloc/solver.h"
 #include "taper/tools/taper/alloc_inputs.h"
 
 namespace taper::tools {
@@ -169,24 +170,28 @@ Followed follow(const Trace& trace) {
 void write_plan(const std::string& path,
                 const AllocInput& input,
                 const Scope& scope,
-                const MemoryPlan& plan) {
+                const MemoryPlan& plan,
+                std::uint64_t alignment) {
   ordered_json blocks = ordered_json::array();
   for (std::size_t i = 0; i < plan.offsets.size(); ++i) {
     const Interval& it = scope.intervals[i];
     blocks.push_back(
         {{"begin", it.begin}, {"end", it.end}, {"bytes", it.bytes}, {"offset", plan.offsets[i]}});
   }
-  const ordered_json out = {{"trace", input.name},      {"scope", scope.what},
-                            {"bytes", plan.bytes},      {"max_load", plan.max_load},
-                            {"alignment", kBlockBytes}, {"blocks", std::move(blocks)}};
+  const ordered_json out = {{"trace", input.name},    {"scope", scope.what},
+                            {"bytes", plan.bytes},    {"max_load", plan.max_load},
+                            {"alignment", alignment}, {"blocks", std::move(blocks)}};
   write_text(path, out.dump(1) + "\n");
 }
 
 struct Outcome {
   Scope scope;
   MemoryPlan plan;
+  std::uint64_t alignment = kBlockBytes;
   double seconds = 0;
-  Followed followed;  // where a step is planned
+  bool searched = false;
+  std::uint64_t greedy = 0;  // bytes of the plan that the search began with
+  Followed followed;         // where a step is planned
 
   double ratio() const {
     if (plan.max_load == 0) return 1;
@@ -203,10 +208,12 @@ ordered_json json_of(const Outcome& o, const AllocInput& input) {
                       {"bytes", o.plan.bytes},
                       {"max_load", o.plan.max_load},
                       {"ratio", o.ratio()},
+                      {"alignment", o.alignment},
                       {"seconds", o.seconds},
                       {"bytes_that_stay_out", o.scope.staying},
                       {"blocks_from_before", o.scope.came},
                       {"blocks_that_live_on", o.scope.go}};
+  if (o.searched) out["bytes_before_search"] = o.greedy;
   if (o.scope.step != 0) {
     out["followed"] = {{"reserved_peak", o.followed.result.stats.reserved_peak},
                        {"peak_ratio", o.followed.result.peak_ratio()},
@@ -221,6 +228,12 @@ std::string text_of(const Outcome& o) {
   out += str("planned ", o.scope.what, ": ", count_text(o.scope.intervals.size(), "block"), " in ",
              size_text(o.plan.bytes), ", ", fixed(o.ratio(), 4), " times their max load of ",
              size_text(o.plan.max_load), " (", fixed(1e3 * o.seconds, 0), " ms)\n");
+  if (o.searched) {
+    out += o.plan.bytes < o.greedy
+               ? str("the search lowered it from ", size_text(o.greedy), "\n")
+               : str("the search found none that is lower",
+                     o.plan.bytes == o.plan.max_load ? ": there is none\n" : "\n");
+  }
   if (o.scope.staying != 0)
     out += str("beside it ", size_text(o.scope.staying), " stay out all the time\n");
   if (o.scope.came + o.scope.go != 0) {
@@ -237,18 +250,35 @@ std::string text_of(const Outcome& o) {
   return out;
 }
 
+// The greedy plan, and what a search of some seconds makes of it.
+void make_plan(Outcome& o, double search) {
+  const auto start = std::chrono::steady_clock::now();
+  o.plan = plan_offsets(o.scope.intervals, o.alignment);
+  o.searched = search > 0;
+  o.greedy = o.plan.bytes;
+  if (o.searched) {
+    LateProgress progress("searching", static_cast<std::size_t>(1e3 * search));
+    o.plan = solve(o.scope.intervals, o.alignment, search, /*seed=*/1,
+                   [&](double seconds, std::uint64_t bytes) {
+                     progress.update(static_cast<std::size_t>(1e3 * seconds),
+                                     str("lowest so far ", size_text(bytes), ", max load ",
+                                         size_text(o.plan.max_load)));
+                   });
+  }
+  o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::string overlap = first_overlap(o.scope.intervals, o.plan);
+  TAPER_CHECK(overlap.empty(), "the plan is wrong, please report this trace: ", overlap);
+}
+
 }  // namespace
 
 int plan_trace(const PlanRequest& request) {
   const AllocInput input = load_input(request.input, request.device);
   Outcome o;
+  o.alignment = parse_size(request.alignment);
   o.scope = scope_of(input, request.whole);
-  const auto start = std::chrono::steady_clock::now();
-  o.plan = plan_offsets(o.scope.intervals, kBlockBytes);
-  o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::string overlap = first_overlap(o.scope.intervals, o.plan);
-  TAPER_CHECK(overlap.empty(), "the plan is wrong, please report this trace: ", overlap);
-  if (!request.out.empty()) write_plan(request.out, input, o.scope, o.plan);
+  make_plan(o, request.search);
+  if (!request.out.empty()) write_plan(request.out, input, o.scope, o.plan, o.alignment);
   if (o.scope.step != 0) o.followed = follow(input.trace);
   if (request.json) {
     ordered_json out = json_of(o, input);
