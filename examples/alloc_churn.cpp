@@ -24,9 +24,24 @@ void show(const char* what) {
   std::printf("\n%s\n%s", what, map.substr(map.find("several blocks\n") + 15).c_str());
 }
 
+// What is said here is so of the arena alone. TAPER_ALLOC may have put another policy in force.
+bool is_the_arena() {
+  const std::string summary = memory::summary(), which = summary.substr(0, summary.find('\n'));
+  if (which.find("policy:taper") == std::string::npos) {
+    std::fprintf(stderr,
+                 "alloc_churn shows the arena; it runs with the %s, whose blocks differ: run it "
+                 "without TAPER_ALLOC\n",
+                 which.c_str());
+    return false;
+  }
+  std::printf("Of the arena, policy:taper, which is the default.\n\n");
+  return true;
+}
+
 }  // namespace
 
 int main() {
+  if (!is_the_arena()) return 2;
   Tensor whole = of_mib(16);
   show("whole = 16 MiB: eight pages, covered by one block, a");
   fact(memory::stats().reserved == 16 * kMiB, "reserved is what was needed");

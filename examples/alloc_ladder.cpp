@@ -28,9 +28,24 @@ std::size_t number(std::uint64_t n) {
   return static_cast<std::size_t>(n);
 }
 
+// What is said here is so of the arena alone. TAPER_ALLOC may have put another policy in force.
+bool is_the_arena() {
+  const std::string summary = memory::summary(), which = summary.substr(0, summary.find('\n'));
+  if (which.find("policy:taper") == std::string::npos) {
+    std::fprintf(stderr,
+                 "alloc_ladder shows the arena; it runs with the %s, whose blocks differ: run it "
+                 "without TAPER_ALLOC\n",
+                 which.c_str());
+    return false;
+  }
+  std::printf("Of the arena, policy:taper, which is the default.\n\n");
+  return true;
+}
+
 }  // namespace
 
 int main() {
+  if (!is_the_arena()) return 2;
   std::printf("floats in a tensor     bytes     block      lost\n");
   for (const std::int64_t elements : {0, 1, 127, 128, 129, 1000, 1024, 1025, 262144, 262145}) {
     const AllocatorStats one = cost(elements, 1);

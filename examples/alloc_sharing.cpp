@@ -16,9 +16,24 @@ std::uint32_t counted(const Tensor& t) {
   return t.storage().use_count();
 }
 
+// What is said here is so of the arena alone. TAPER_ALLOC may have put another policy in force.
+bool is_the_arena() {
+  const std::string summary = memory::summary(), which = summary.substr(0, summary.find('\n'));
+  if (which.find("policy:taper") == std::string::npos) {
+    std::fprintf(stderr,
+                 "alloc_sharing shows the arena; it runs with the %s, whose blocks differ: run it "
+                 "without TAPER_ALLOC\n",
+                 which.c_str());
+    return false;
+  }
+  std::printf("Of the arena, policy:taper, which is the default.\n\n");
+  return true;
+}
+
 }  // namespace
 
 int main() {
+  if (!is_the_arena()) return 2;
   const AllocatorStats start = memory::stats();
   const auto blocks = [&] { return memory::stats().blocks - start.blocks; };
   const auto bytes = [&] { return memory::stats().allocated - start.allocated; };
