@@ -8,13 +8,17 @@ import os
 import pathlib
 import random
 import re
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
 PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+EXAMPLES = pathlib.Path(PROGRAM).parent / "examples"
 MIB, GIB = 1 << 20, 1 << 30
+TRAINING = ["gradient_penalty", "10"]  # prints no times
 COMMANDS = "trace", "replay", "min-capacity", "report", "map", "plan", "generate", "convert"
 POLICIES = ["taper", "torch_native", "torch_expandable"]
 
@@ -403,6 +407,42 @@ class Trace(Folder):
         code, _, err = self.alloc("trace", "--", sys.executable, "-c", "raise SystemExit(3)")
         self.assertEqual(code, 3)
         self.assertIn("ended with code 3 and wrote no trace", err)
+
+
+class Surroundings(unittest.TestCase):
+    """The host's arena where address space is scarce, and where another program keeps watch over memory."""
+
+    def example(self, words, *before, limits={}, code=0, **environment):
+        def limit():
+            for which, bytes in limits.items():
+                resource.setrlimit(which, (bytes, bytes))
+        clean = {k: v for k, v in os.environ.items() if k != "TAPER_ALLOC"}
+        done = subprocess.run([*before, EXAMPLES / words[0], *words[1:]], capture_output=True, text=True, timeout=240,
+                              env=clean | {"TAPER_NUM_THREADS": "1"} | environment, preexec_fn=limit)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr if code else done.stdout
+
+    def test_small_limits(self):
+        for words in TRAINING, ["alloc_ladder"], ["alloc_churn"], ["alloc_gap"], ["alloc_sharing"]:
+            plain = self.example(words)
+            for which, mib in (resource.RLIMIT_AS, 700), (resource.RLIMIT_AS, 3000), (resource.RLIMIT_DATA, 300):
+                with self.subTest(words[0], which=which, mib=mib):
+                    self.assertEqual(self.example(words, limits={which: mib * MIB}), plain)
+
+    def test_valgrind(self):
+        if shutil.which("valgrind") is None:
+            self.skipTest("there is no valgrind")
+        plain = self.example(TRAINING)
+        for options in "policy:malloc", "policy:taper":
+            with self.subTest(options):
+                self.assertEqual(self.example(TRAINING, "valgrind", "-q", "--error-exitcode=9", TAPER_ALLOC=options), plain)
+
+    def test_labs_say_which_policy_they_show(self):
+        for name in "alloc_ladder", "alloc_churn", "alloc_gap", "alloc_sharing":
+            with self.subTest(name):
+                self.assertIn("Of the arena, policy:taper", self.example([name], TAPER_ALLOC="trace_events:64"))
+                self.assertRegex(self.example([name], code=2, TAPER_ALLOC="policy:malloc"),
+                                 rf"^{name} shows the arena; .*policy:malloc.*run it without TAPER_ALLOC\n$")
 
 
 if __name__ == "__main__":
