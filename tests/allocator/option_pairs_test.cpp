@@ -24,6 +24,7 @@ struct Value {
       o.limit = static_cast<std::size_t>(value * static_cast<double>(peak) / 100);
     if (name == "garbage_threshold") o.garbage_threshold = value;
     if (name == "slack") o.slack = value;
+    if (name == "plan") o.plan = value != 0;
     if (name == "huge_pages") o.huge_pages = value != 0;
     if (name == "max_split_size") o.max_split_size = static_cast<std::size_t>(value) * kMiB;
     if (name == "roundup_power2_divisions")
@@ -105,6 +106,7 @@ TEST(OptionPairs, Taper) {
                                      {"garbage_threshold", 0.9},
                                      {"slack", 0},
                                      {"slack", 0.05},
+                                     {"plan", 1},
                                      {"huge_pages", 0},
                                      {"trace_events", 64},
                                      {"trace_events", 4096}};
