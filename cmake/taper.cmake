@@ -26,6 +26,12 @@ if(TAPER_SANITIZE)
   target_link_options(taper_code INTERFACE -fsanitize=${TAPER_SANITIZE})
   target_link_options(taper_lib PRIVATE -fsanitize=${TAPER_SANITIZE})
 endif()
+if(TAPER_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "TAPER_FUZZ needs clang++, which has libFuzzer; this is ${CMAKE_CXX_COMPILER}")
+  endif()
+  target_compile_options(taper_code INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+endif()
 
 # What the library's own files see besides: its dependencies, and which instruction sets were compiled.
 add_library(taper_internal INTERFACE)

@@ -8,12 +8,12 @@
 #include "taper/tests/alloc_tools/foreign.h"
 #include "taper/tests/alloc_tools/samples.h"
 #include "taper/tests/data/files.h"
+#include "taper/tests/fuzz/fuzz.h"
 #include "taper/tools/alloc/trace_file.h"
 
 namespace taper::testing {
 namespace {
 
-using tools::fuzz_trace_file;
 using tools::read_trace;
 using tools::TraceFileError;
 
@@ -82,7 +82,7 @@ TEST(HostileFiles, TheGoodOnesAreRead) {
 
 TEST(HostileFiles, CutAtEveryByte) {
   for (const std::string& bytes : good_files(40)) {
-    for (std::size_t n = 0; n < bytes.size(); ++n) fuzz_trace_file(bytes_of(bytes), n);
+    for (std::size_t n = 0; n < bytes.size(); ++n) LLVMFuzzerTestOneInput(bytes_of(bytes), n);
   }
   const std::string binary = good_files(40)[2];
   for (std::size_t n = 0; n < binary.size(); ++n)
@@ -95,7 +95,7 @@ TEST(HostileFiles, EveryByteFlipped) {
       const char was = bytes[i];
       for (const int flip : {1, 0x80, 0xff, 0x20, 0x7f}) {
         bytes[i] = static_cast<char>(was ^ flip);
-        fuzz_trace_file(bytes_of(bytes), bytes.size());
+        LLVMFuzzerTestOneInput(bytes_of(bytes), bytes.size());
       }
       bytes[i] = was;
     }
@@ -284,7 +284,7 @@ void fuzz(int inputs, unsigned seed) {
     const std::string& other = files[random() % files.size()];
     const std::string bytes =
         mutated(files[static_cast<std::size_t>(i) % files.size()], other, random);
-    fuzz_trace_file(bytes_of(bytes), bytes.size());
+    LLVMFuzzerTestOneInput(bytes_of(bytes), bytes.size());
     if (i % 16 == 0) read += refusal_of(bytes) == "no error";
   }
   EXPECT_GT(read, inputs / 16 / 100);  // deep enough to be worth it

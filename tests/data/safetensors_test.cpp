@@ -12,6 +12,7 @@
 #include "taper/autograd/ops/shape.h"
 #include "taper/tests/data/files.h"
 #include "taper/tests/data/safetensors_bytes.h"
+#include "taper/tests/fuzz/fuzz.h"
 
 namespace taper::testing {
 namespace {
@@ -370,22 +371,19 @@ TEST(SafeTensors, MutationsLoadOrThrow) {
   std::minstd_rand random(1);
   int loaded = 0, refused = 0;
   for (int i = 0; i < 5000; ++i) {
-    write_file(path, mutated(bytes, random));
+    const std::string other = mutated(bytes, random);
+    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(other.data()), other.size());
+    if (i % 16 != 0) continue;
     try {
-      const auto read = read_safetensors(path);
-      std::size_t sum = 0;
-      for (const auto& item : read.tensors) sum += bytes_of(item.value()).size();
-      EXPECT_LE(sum, bytes.size() + 1000);
+      read_bytes(other);
       ++loaded;
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("x.safetensors"), std::string::npos) << e.what();
+    } catch (const Error&) {
       ++refused;
     }
   }
-  EXPECT_GT(loaded, 100);
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(loaded, 5);  // deep enough to be worth it
+  EXPECT_GT(refused, 60);
   EXPECT_EQ(open_files(), files);
-  EXPECT_FALSE(is_mapped(path));
 }
 
 }  // namespace

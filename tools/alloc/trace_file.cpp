@@ -1,8 +1,6 @@
 // Finds out which format a file has, and reads it.
 #include "taper/tools/alloc/trace_file.h"
 
-#include <cstdlib>
-
 #include "taper/allocator/snapshot_binary.h"
 #include "taper/tools/alloc/trace_input.h"
 
@@ -54,18 +52,6 @@ std::vector<Trace> read_trace_file(const std::string& path) {
 std::vector<Trace> read_trace(const void* data, std::size_t bytes, const std::string& name) {
   TraceInput input(data, bytes, name);
   return read_all(input);
-}
-
-int fuzz_trace_file(const std::uint8_t* data, std::size_t bytes) {
-  try {
-    for (const Trace& t : read_trace(data, bytes, "fuzz")) {
-      if (!first_fault(t).empty()) std::abort();
-    }
-  } catch (const TraceFileError&) {
-  } catch (...) {
-    std::abort();
-  }
-  return 0;
 }
 
 }  // namespace taper::tools

@@ -47,8 +47,4 @@ std::vector<Trace> read_trace_file(const std::string& path);
 // The same of bytes in memory; `name` is what errors call them.
 std::vector<Trace> read_trace(const void* data, std::size_t bytes, const std::string& name);
 
-// For a fuzzer: reads, and aborts where something else than a good trace or TraceFileError comes.
-// Returns 0.
-int fuzz_trace_file(const std::uint8_t* data, std::size_t bytes);
-
 }  // namespace taper::tools
