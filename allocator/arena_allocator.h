@@ -88,6 +88,8 @@ class ArenaAllocator final : public Allocator {
   void free_planned(const Block& block, std::size_t bytes) noexcept;
   void record_stream_planned(const Block& block, StreamId stream);
   void replan(Heap& heap);
+  void give_region_back(Heap& heap);  // with heap.lock held; if the step does not need it any more
+  void take_region(Heap& heap);       // with heap.lock held
   BlockNode* take_slowly(Heap& heap, std::uint32_t units, std::size_t bytes);
 
   // With arena_ held, and heap.lock too.

@@ -20,7 +20,10 @@ Heap& ArenaAllocator::heap_of_planned(const Block& block) const {
 
 Block ArenaAllocator::take_planned(Heap& heap, std::size_t bytes, std::size_t rounded) {
   const std::uint64_t at = heap.plan->allocate(bytes);
-  if (at == StepPlan::kNotPlanned) return {};
+  if (at == StepPlan::kNotPlanned) {
+    give_region_back(heap);
+    return {};
+  }
   const std::uint64_t offset = heap.region->offset + at;
   heap.count.allocations.add(1);
   heap.count.blocks.add(1);
@@ -43,6 +46,17 @@ void ArenaAllocator::free_planned(const Block& block, std::size_t bytes) noexcep
   publish(heap);
   const auto offset = static_cast<std::uint64_t>(static_cast<char*>(block.data) - base_);
   heap.ring.record(TraceAction::kFree, offset, bytes, 0, 0, heap.stream, heap.pool);
+  give_region_back(heap);
+}
+
+// Once a step differs and nothing planned is out, the region is memory like any other.
+void ArenaAllocator::give_region_back(Heap& heap) {
+  if (heap.region == nullptr || heap.plan->is_followed() || heap.plan->planned_blocks() != 0)
+    return;
+  std::unique_ptr<StepPlan> plan = std::move(heap.plan);  // it is not one of the step's blocks
+  heap.put(heap.region, *device_);
+  heap.region = nullptr;
+  heap.plan = std::move(plan);
 }
 
 void ArenaAllocator::record_stream_planned(const Block& block, StreamId stream) {
@@ -66,6 +80,7 @@ void ArenaAllocator::note_step() {
     // for.
     if (heap.region != nullptr && heap.plan->planned_blocks() == 0)
       heap.wait_for_users(heap.region, *device_);
+    if (!due && heap.region == nullptr && heap.plan->is_followed()) take_region(heap);
   }
   if (due) replan(heap);
 }
@@ -82,9 +97,9 @@ void ArenaAllocator::replan(Heap& heap) {
     heap.region = nullptr;
   }
   plan->make_plan();
+  const auto units = static_cast<std::uint32_t>(plan->region_bytes() / kBlockBytes);
   BlockNode* region = nullptr;
-  if (const std::uint64_t bytes = plan->region_bytes(); bytes != 0) {
-    const auto units = static_cast<std::uint32_t>(bytes / kBlockBytes);
+  if (units != 0) {
     {
       const std::lock_guard lock(heap.lock);
       region = take(heap, units, 0);
@@ -94,6 +109,16 @@ void ArenaAllocator::replan(Heap& heap) {
   }
   const std::lock_guard lock(heap.lock);
   heap.region = region;
+  heap.plan = std::move(plan);
+}
+
+// For a plan that is followed again: where no free block holds it, not in this step. With heap.lock
+// held.
+void ArenaAllocator::take_region(Heap& heap) {
+  std::unique_ptr<StepPlan> plan =
+      std::move(heap.plan);  // the region is not one of the step's blocks
+  heap.region = take(heap, static_cast<std::uint32_t>(plan->region_bytes() / kBlockBytes), 0);
+  if (heap.region == nullptr) plan->pause();
   heap.plan = std::move(plan);
 }
 

@@ -36,11 +36,14 @@ class StepPlan {
   // Throws as plan_offsets.
   void make_plan();
 
-  void forget();  // the plan: there is no region for it
+  void pause() { diverge(); }  // the step at hand is served in the ordinary way
+  void forget();               // the plan: there is no region for it
 
   std::uint64_t region_bytes() const { return region_bytes_; }
 
   std::uint64_t planned_blocks() const { return planned_out_; }  // that are out
+
+  bool is_followed() const { return replaying_; }  // by the step at hand, so far
 
  private:
   // An allocation is bytes * 2; the free of the step's own block number * 2 + 1; of an older one:
