@@ -18,6 +18,7 @@
 #include "taper/allocator/snapshot.h"
 #include "taper/core/base/error.h"
 #include "taper/core/base/source_loc.h"
+#include "taper/core/base/text.h"
 
 namespace taper {
 namespace {

@@ -198,19 +198,4 @@ std::size_t parse_size(std::string_view text) {
   return static_cast<std::size_t>(bytes);
 }
 
-std::string size_text(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return str(bytes, " B");
-  double x = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  while (x >= 1023.5 && unit + 1 < std::size(kUnits)) x /= 1024, ++unit;  // no "1024 KiB"
-  char text[32];
-  std::snprintf(text, sizeof text,
-                x < 9.995   ? "%.2f %s"
-                : x < 99.95 ? "%.1f %s"
-                            : "%.0f %s",
-                x, kUnits[unit]);
-  return text;
-}
-
 }  // namespace taper

@@ -43,6 +43,5 @@ const char* to_string(AllocatorPolicy policy);
 
 // "80G", "1.5M", "512": a size. Throws taper::Error.
 std::size_t parse_size(std::string_view text);
-std::string size_text(std::uint64_t bytes);  // "1.46 GiB"
 
 }  // namespace taper

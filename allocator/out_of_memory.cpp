@@ -10,6 +10,7 @@
 #include "taper/allocator/plan.h"
 #include "taper/allocator/ring.h"
 #include "taper/allocator/twin.h"
+#include "taper/core/base/text.h"
 
 namespace taper {
 namespace {

@@ -7,6 +7,7 @@
 #include "taper/allocator/page_map.h"
 #include "taper/allocator/snapshot.h"
 #include "taper/core/base/error.h"
+#include "taper/core/base/text.h"
 #include "taper/core/storage.h"
 
 namespace taper::memory {

@@ -8,6 +8,7 @@
 #include "taper/allocator/allocator.h"
 #include "taper/allocator/cpu_device.h"
 #include "taper/allocator/options.h"
+#include "taper/core/base/text.h"
 #include "taper/core/storage.h"
 #include "taper/cuda/check.h"
 #include "taper/cuda/marks.h"

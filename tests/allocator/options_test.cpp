@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "taper/core/base/error.h"
+#include "taper/core/base/text.h"
 
 namespace taper {
 namespace {

@@ -138,20 +138,6 @@ void write_text(const std::string& path, const std::string& text) {
   file.finish();
 }
 
-std::string fixed(double x, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, x);
-  return text;
-}
-
-std::string percent(double share) {
-  return fixed(100 * share, 1) + " %";
-}
-
-std::string count_text(std::uint64_t n, const char* what) {
-  return str(n, " ", what, n == 1 ? "" : "s");
-}
-
 std::uint64_t steps_of(const Trace& trace) {
   std::uint64_t steps = 0;
   for (const TraceEvent& e : trace.events) steps += e.action == TraceAction::kStep ? 1 : 0;
@@ -163,23 +149,6 @@ std::string summary_of(const Trace& trace) {
              count_text(trace.allocations, "allocation"), ", ", count_text(steps_of(trace), "step"),
              ", ", count_text(trace.streams.size(), "stream"), ", max load ",
              size_text(max_load(intervals_of(trace))));
-}
-
-std::string Table::text() const {
-  std::vector<std::size_t> widths(rows_.front().size());
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string pad(widths[i] - row[i].size(), ' ');
-      line += (i == 0 ? "" : "  ") + (i < left_ ? row[i] + pad : pad + row[i]);
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
 }
 
 void LateProgress::update(std::size_t done, const std::string& status) {

@@ -1,4 +1,4 @@
-// What the subcommands of `taper alloc` share: traces by name, policies by name, tables, progress.
+// What the subcommands of `taper alloc` share: traces by name, policies by name, progress.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -7,6 +7,7 @@
 
 #include "taper/allocator/trace.h"
 #include "taper/allocator/twin.h"
+#include "taper/core/base/text.h"
 #include "taper/tools/taper/alloc_commands.h"
 #include "taper/tools/taper/progress.h"
 
@@ -35,26 +36,9 @@ std::vector<AllocSettings> settings_of(const AllocMachine& machine);
 // Bytes to `path`; the file is there as a whole or not at all.
 void write_text(const std::string& path, const std::string& text);
 
-std::string percent(double share);                          // "12.3 %"
-std::string fixed(double x, int digits);                    // "1.003"
-std::string count_text(std::uint64_t n, const char* what);  // "1 step", "2 steps"
 // "5,120 events, 2,560 allocations, 12 steps on 1 stream; max load 1.20 GiB".
 std::string summary_of(const Trace& trace);
 std::uint64_t steps_of(const Trace& trace);
-
-// Columns as wide as they must be; the first `left` are set left, the others right.
-class Table {
- public:
-  Table(std::vector<std::string> head, std::size_t left) : rows_{std::move(head)}, left_(left) {}
-
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-
-  std::string text() const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::size_t left_;
-};
 
 // Progress on stderr of what takes more than a second; less is not worth a line.
 class LateProgress {

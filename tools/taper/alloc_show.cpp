@@ -6,6 +6,7 @@
 #include "taper/allocator/options.h"
 #include "taper/allocator/page_map.h"
 #include "taper/core/base/error.h"
+#include "taper/core/base/text.h"
 #include "taper/tools/alloc/report.h"
 #include "taper/tools/taper/alloc_inputs.h"
 
