@@ -1,0 +1,223 @@
+// The dump of a tape: what is in it, what its sums mean, and what its writers make of it.
+#include "taper/autograd/lens/dump.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "taper/taper.h"
+#include "taper/tests/lens/dump_samples.h"
+
+namespace taper::testing {
+namespace {
+
+using lens::DumpBy;
+using lens::DumpBytes;
+using lens::DumpEntry;
+using lens::DumpGroup;
+using lens::DumpHeld;
+using lens::TapeDump;
+
+const DumpEntry& entry_of(const TapeDump& dump, const std::string& op) {
+  for (const DumpEntry& e : dump.entries) {
+    if (e.op == op) return e;
+  }
+  fail("no entry of op " + op);
+}
+
+TEST(Dump, TellsOfEachEntry) {
+  SmallNet net;
+  const Tensor loss = net->forward(net.x).sum();
+  const TapeDump dump = lens::dump(loss);
+  ASSERT_EQ(dump.entries.size(), 4U);  // linear, relu, linear, sum
+  const DumpEntry &fc1 = dump.entries[0], &relu = entry_of(dump, "relu"), &fc2 = dump.entries[2];
+  EXPECT_EQ(fc1.op, "linear");
+  EXPECT_EQ(fc1.scope, "fc1");
+  EXPECT_NE(fc1.file.find("dump_samples.h"), std::string::npos);
+  ASSERT_EQ(fc1.inputs.size(), 3U);
+  EXPECT_EQ(fc1.inputs[0].node, 0U);  // x wants no gradient
+  EXPECT_EQ(dump.find_leaf(fc1.inputs[1].node)->name, "fc1.weight");
+  EXPECT_EQ(relu.inputs[0], (lens::DumpEdge{fc1.index, 0}));
+  EXPECT_EQ(relu.outputs[0].sizes.size(), 2U);
+  EXPECT_EQ(owner_of(dump, relu, relu.saved[0]), "its output 0");
+  std::vector<std::string> owners;
+  for (const lens::DumpSaved& s : fc2.saved) owners.push_back(owner_of(dump, fc2, s));
+  std::sort(owners.begin(), owners.end());
+  EXPECT_EQ(owners, (std::vector<std::string>{str("input 0, #", relu.index, " relu's output 0"),
+                                              "input 1, fc2.weight"}));
+  EXPECT_EQ(dump.leaves.size(), 4U);
+}
+
+TEST(Dump, CountsEachStorageOnce) {
+  SmallNet net;
+  const Tensor loss = net->forward(net.x).sum();
+  const TapeDump dump = lens::dump(loss);
+  const DumpBytes bytes = bytes_of(dump);
+  EXPECT_EQ(bytes.data, 4U * 5 * 3);         // x, for fc1's weight
+  EXPECT_EQ(bytes.activations, 4U * 5 * 7);  // relu's output, which fc2 saves too
+  EXPECT_EQ(bytes.parameters, 4U * 2 * 7);   // fc2's weight
+  EXPECT_EQ(dump.entries[2].saved_bytes, 4U * 5 * 7 + 4U * 2 * 7);
+  EXPECT_EQ(dump.entries[2].first_bytes, 4U * 2 * 7);
+}
+
+// Everything that the forward made and nobody else holds is what the tape says that it holds.
+TEST(Dump, BytesAreThoseOfTheAllocator) {
+  SmallNet net;
+  const std::uint64_t before = cpu_allocator().stats().requested;
+  const Tensor loss = net->forward(net.x).sum();
+  const std::uint64_t held = cpu_allocator().stats().requested - before - loss.nbytes();
+  EXPECT_EQ(bytes_of(lens::dump(loss)).activations, held);
+}
+
+TEST(Dump, PartsAddUpToTheWhole) {
+  const TapeDump dump = lens::dump(transformer_loss());
+  const std::uint64_t all = bytes_of(dump).total();
+  std::uint64_t first = 0;
+  for (const DumpEntry& e : dump.entries) {
+    first += e.first_bytes;
+    EXPECT_EQ(first_bytes_of(dump, e).total(), e.first_bytes);
+    EXPECT_LE(e.first_bytes, e.saved_bytes);
+  }
+  EXPECT_EQ(first, all);
+  for (const DumpBy by : {DumpBy::kOp, DumpBy::kLine}) {
+    std::uint64_t sum = 0;
+    std::size_t entries = 0;
+    for (const DumpGroup& g : bytes_by(dump, by)) sum += g.bytes.total(), entries += g.entries;
+    EXPECT_EQ(sum, all);
+    EXPECT_EQ(entries, dump.entries.size());
+  }
+}
+
+TEST(Dump, ScopesAreATree) {
+  const TapeDump dump = lens::dump(transformer_loss());
+  const std::vector<DumpGroup> groups = bytes_by(dump, DumpBy::kScope);
+  EXPECT_EQ(groups[0].name, "");
+  EXPECT_EQ(groups[0].bytes.total(), bytes_of(dump).total());
+  std::vector<std::string> names;
+  for (const DumpGroup& g : groups) names.push_back(g.name);
+  const auto at = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
+  EXPECT_LT(at("0"), at("0.attn"));
+  EXPECT_LT(at("0.attn"), at("0.attn.out_proj"));
+  EXPECT_LT(at("0.fc2"), at("1"));
+  // What stands behind a scope and begins with its name lies in it.
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    std::uint64_t inside = 0;
+    for (const DumpGroup& g : groups) {
+      const std::string& parent = groups[i].name;
+      const bool child = g.name.find('.', parent.size() + 1) == std::string::npos &&
+                         g.name != parent && (parent.empty() || g.name.rfind(parent + ".", 0) == 0);
+      if (child && (!parent.empty() || g.name.find('.') == std::string::npos))
+        inside += g.bytes.total();
+    }
+    EXPECT_LE(inside, groups[i].bytes.total()) << groups[i].name;
+  }
+}
+
+TEST(Dump, HeldOverTimeRisesAndFalls) {
+  const TapeDump dump = lens::dump(transformer_loss());
+  const std::vector<DumpHeld> held = held_over_time(dump);
+  ASSERT_EQ(held.size(), 2 * dump.entries.size());
+  const std::size_t n = dump.entries.size();
+  const DumpBytes bytes = bytes_of(dump);
+  for (std::size_t i = 1; i < n; ++i) EXPECT_GE(held[i].saved, held[i - 1].saved);
+  for (std::size_t i = n + 1; i < 2 * n; ++i) EXPECT_LE(held[i].saved, held[i - 1].saved);
+  EXPECT_EQ(held[n - 1].saved, bytes.activations + bytes.data);
+  EXPECT_EQ(held[n].entry, dump.entries.back().index);
+  EXPECT_TRUE(held[n].backward);
+  // In the end the gradients of all leaves are there, and those of the first entry's outputs.
+  std::uint64_t leaves = 0;
+  for (const lens::DumpLeaf& leaf : dump.leaves) {
+    std::uint64_t size = 4;
+    for (const std::int64_t s : leaf.spec.sizes) size *= static_cast<std::uint64_t>(s);
+    leaves += size;
+  }
+  EXPECT_GE(held.back().gradients, leaves);
+  const DumpHeld peak = peak_of(dump);
+  for (const DumpHeld& h : held) EXPECT_LE(h.total(), peak.total());
+  EXPECT_TRUE(peak.backward);
+}
+
+// A real pass, in which each rule makes all its gradients and little else, needs what is foretold.
+TEST(Dump, PeakIsThatOfARealPass) {
+  const std::int64_t n = 256 * 1024;
+  const Tensor x = rand({n}).requires_grad_();
+  Tensor y = x;
+  for (int i = 0; i < 6; ++i) y = y.exp().reciprocal();
+  const std::uint64_t before = cpu_allocator().stats().requested;
+  const Tensor loss = (y * y).sum();
+  y = Tensor();
+  const double foretold = static_cast<double>(peak_of(lens::dump(loss)).total());
+  const std::uint64_t held = bytes_of(lens::dump(loss)).activations;
+  memory::reset_peak_stats();
+  loss.backward();
+  const double base = static_cast<double>(before) - static_cast<double>(held);
+  const double real = static_cast<double>(cpu_allocator().stats().requested_peak) - base;
+  EXPECT_NEAR(real / foretold, 1, 0.15) << real << " and " << foretold;
+}
+
+TEST(Dump, WhatIsGivenBackIsSaidSo) {
+  SmallNet net;
+  const Tensor loss = net->forward(net.x).sum();
+  loss.backward();
+  const TapeDump dump = lens::dump(loss);
+  for (const DumpEntry& e : dump.entries) {
+    EXPECT_TRUE(e.consumed);
+    EXPECT_EQ(e.saved_bytes, 0U);
+  }
+  EXPECT_NE(to_text(dump).find("given back"), std::string::npos);
+}
+
+TEST(Dump, OfAllEntriesHoldsThatOfOneLoss) {
+  SmallNet net;
+  const Tensor loss = net->forward(net.x).sum();
+  const TapeDump one = lens::dump(loss), all = lens::dump();
+  EXPECT_EQ(all.entries.size(), live_entries());
+  for (const DumpEntry& e : one.entries) {
+    ASSERT_NE(all.find_entry(e.index), nullptr);
+    EXPECT_EQ(all.find_entry(e.index)->saved_bytes, e.saved_bytes);
+  }
+}
+
+TEST(Dump, OfALeafIsTheLeaf) {
+  const Tensor w = rand({3}).requires_grad_();
+  const TapeDump dump = lens::dump(w);
+  EXPECT_TRUE(dump.entries.empty());
+  EXPECT_EQ(dump.leaves.size(), 1U);
+  EXPECT_EQ(peak_of(dump).total(), 0U);
+  EXPECT_NE(to_text(dump).find("0 entries, 1 leaf"), std::string::npos);
+  EXPECT_THROW(lens::dump(rand({3})), Error);
+}
+
+TEST(Dump, TraceAndGraphNameEveryEntry) {
+  SmallNet net;
+  const TapeDump dump = lens::dump(net->forward(net.x).sum());
+  const std::vector<lens::DumpTime> times = {{dump.entries[1].index, true, 100, 7}};
+  const auto trace = nlohmann::json::parse(to_chrome(dump, times));
+  std::size_t forward = 0, backward = 0, counters = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "C") ++counters;
+    if (event["ph"] != "X") continue;
+    if (event["cat"] == "forward") ++forward;
+    else ++backward;
+    if (event["cat"] == "backward" && event["args"]["entry"] == dump.entries[1].index) {
+      EXPECT_EQ(event["ts"], 100);
+      EXPECT_EQ(event["dur"], 7);
+    }
+  }
+  EXPECT_EQ(forward, dump.entries.size());
+  EXPECT_EQ(backward, dump.entries.size());
+  EXPECT_EQ(counters, 2 * dump.entries.size());
+  EXPECT_NE(to_chrome(dump).find("not measured"), std::string::npos);
+  EXPECT_THROW(to_chrome(dump, {{1U << 30, false, 0, 1}}), Error);
+  const std::string graph = to_dot(dump), text = to_text(dump);
+  for (const DumpEntry& e : dump.entries) {
+    EXPECT_NE(graph.find(str("e", e.index, " [label=")), std::string::npos);
+    EXPECT_NE(text.find(place_of(e)), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace taper::testing
