@@ -17,6 +17,10 @@ std::string name_of(const DumpLeaf& leaf) {
   return leaf.name.empty() ? str("a leaf ", IntArrayRef(leaf.spec.sizes)) : leaf.name;
 }
 
+std::string counted(std::size_t n, const char* one, const char* many) {
+  return str(n, " ", n == 1 ? one : many);
+}
+
 std::string sizes_text(const DumpBytes& bytes) {
   return str(size_text(bytes.total()), ": activations ", size_text(bytes.activations),
              ", parameters ", size_text(bytes.parameters), ", data ", size_text(bytes.data));
@@ -93,20 +97,18 @@ std::string owner_of(const TapeDump& dump, const DumpEntry& entry, const DumpSav
 
 std::string to_text(const TapeDump& dump) {
   const DumpHeld peak = peak_of(dump);
-  std::string out = str(count_text(dump.entries.size(), "entr"));
-  out.resize(out.rfind("entr"));
-  out += str(dump.entries.size() == 1 ? "entry, " : "entries, ",
-             dump.leaves.size() == 1 ? "1 leaf" : str(dump.leaves.size(), " leaves"), "; saved ",
-             sizes_text(bytes_of(dump)), "\n");
+  std::string out = str(counted(dump.entries.size(), "entry", "entries"), ", ",
+                        counted(dump.leaves.size(), "leaf", "leaves"), "; saved ",
+                        sizes_text(bytes_of(dump)), "\n");
   if (const DumpEntry* e = dump.find_entry(peak.entry)) {
     out += str("peak ", size_text(peak.total()), " while #", e->index, " ", e->op, " at ",
                place_of(*e), " runs ", peak.backward ? "backward" : "forward", ": saved ",
                size_text(peak.saved), ", gradients at most ", size_text(peak.gradients), "\n");
   }
-  Table table({"#", "op", "from", "output", "saves", "bytes", "first", "line", "scope"}, 0);
+  Table table({"entry", "line", "scope", "from", "output", "saves", "bytes", "of them new"}, 6);
   for (const DumpEntry& e : dump.entries) {
-    table.add({str(e.index), e.op, from_text(dump, e), outputs_text(e), saved_text(e),
-               size_text(e.saved_bytes), size_text(e.first_bytes), place_of(e), e.scope});
+    table.add({str("#", e.index, " ", e.op), place_of(e), e.scope, from_text(dump, e),
+               outputs_text(e), saved_text(e), size_text(e.saved_bytes), size_text(e.first_bytes)});
   }
   return dump.entries.empty() ? out : out + "\n" + table.text();
 }
