@@ -2,10 +2,12 @@
 #include "taper/autograd/lens/dump.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "taper/autograd/lens/flops.h"
 #include "taper/taper.h"
 #include "taper/tests/lens/dump_samples.h"
 
@@ -95,13 +97,15 @@ TEST(Dump, ScopesAreATree) {
   EXPECT_EQ(groups[0].name, "");
   EXPECT_EQ(groups[0].bytes.total(), bytes_of(dump).total());
   std::vector<std::string> names;
-  for (const DumpGroup& g : groups) names.push_back(g.name);
+  std::string all;
+  for (const DumpGroup& g : groups) names.push_back(g.name), all += g.name + "\n";
+  SCOPED_TRACE(all);
   const auto at = [&](const char* name) {
     return std::find(names.begin(), names.end(), name) - names.begin();
   };
-  EXPECT_LT(at("0"), at("0.attn"));
-  EXPECT_LT(at("0.attn"), at("0.attn.out_proj"));
-  EXPECT_LT(at("0.fc2"), at("1"));
+  EXPECT_LT(at("Sequential.0"), at("Sequential.0.attn"));
+  EXPECT_LT(at("Sequential.0.attn"), at("Sequential.0.attn.out_proj"));
+  EXPECT_LT(at("Sequential.0.fc2"), at("Sequential.1"));
   // What stands behind a scope and begins with its name lies in it.
   for (std::size_t i = 0; i < groups.size(); ++i) {
     std::uint64_t inside = 0;
@@ -189,6 +193,37 @@ TEST(Dump, OfALeafIsTheLeaf) {
   EXPECT_EQ(peak_of(dump).total(), 0U);
   EXPECT_NE(to_text(dump).find("0 entries, 1 leaf"), std::string::npos);
   EXPECT_THROW(lens::dump(rand({3})), Error);
+}
+
+double flops_of(const Tensor& y, const std::string& op) {
+  const TapeDump dump = lens::dump(y);
+  return lens::recompute_flops(dump, entry_of(dump, op));
+}
+
+TEST(Flops, AreThoseOfTheShapes) {
+  const Tensor x = rand({2, 3, 4}), w = rand({5, 4}).requires_grad_();
+  EXPECT_EQ(flops_of(linear(x, w), "linear"), 2 * 3 * 5 * (2 * 4 + 1));
+  EXPECT_EQ(flops_of(matmul(x, w.t()), "matmul"), 2 * 3 * 5 * 2 * 4);
+  EXPECT_EQ(flops_of(matmul(x.clone().requires_grad_(), w.detach().t()), "matmul"),
+            2 * 3 * 5 * 2 * 4);
+  const Tensor v = rand({4}).requires_grad_();
+  EXPECT_EQ(flops_of(dot(v, rand({4})), "dot"), 2 * 4);
+  EXPECT_EQ(flops_of(addmm(rand({5}), rand({3, 4}), w.t()), "addmm"), 3 * 5 * (2 * 4 + 3));
+  EXPECT_EQ(flops_of(v.exp(), "exp"), 4);
+  EXPECT_EQ(flops_of(w.softmax(1), "softmax"), 5 * 20);
+  EXPECT_EQ(flops_of(w.view({20}), "view"), 0);
+  // 2 images, 6 filters of 3 x 5 x 5 in 2 groups: 8 x 8 outputs.
+  const Tensor image = rand({2, 6, 12, 12}), filters = rand({6, 3, 5, 5});
+  const double conv = 2.0 * (2 * 6 * 8 * 8) * (3 * 5 * 5);
+  const auto y = [](const Tensor& a, const Tensor& b) { return conv2d(a, b, {}, 1, 0, 1, 2); };
+  EXPECT_EQ(flops_of(y(image, filters.clone().requires_grad_()), "conv2d"), conv);
+  EXPECT_EQ(flops_of(y(image.clone().requires_grad_(), filters), "conv2d"), conv);
+}
+
+TEST(Flops, AreNotKnownWhereTheTapeIsSilent) {
+  const Tensor bias = rand({5}).requires_grad_();
+  EXPECT_TRUE(std::isnan(flops_of(linear(rand({3, 4}), rand({5, 4}), bias), "linear")));
+  EXPECT_EQ(lens::flops_formula("nothing"), nullptr);
 }
 
 TEST(Dump, TraceAndGraphNameEveryEntry) {
