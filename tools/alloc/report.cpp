@@ -6,6 +6,7 @@
 
 #include "taper/core/base/error.h"
 #include "taper/tools/alloc/report_parts.h"
+#include "taper/tools/page_style.h"
 
 namespace taper::tools {
 namespace {
@@ -94,6 +95,8 @@ std::string report_html(const Trace& trace, const std::vector<ReportRun>& runs) 
                 run.places.size(), " blocks, the trace has ", trace.allocations);
   }
   std::string page = kReportPage;
+  page += kPageStyle;
+  page += kReportBody;
   page += "<script type=\"application/json\" id=\"data\">";
   page += report_data(trace, runs);
   page += "</script>\n<script>\n";

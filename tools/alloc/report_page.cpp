@@ -10,51 +10,17 @@ const char* const kReportPage = R"html(<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Memory</title>
 <style>
-:root {
-  color-scheme: light dark;
-  --page: #ffffff; --panel: #f5f6f8; --ink: #1b1e24; --dim: #5b6270; --line: #d8dce3;
-  --mapped: #dfe4ec; --accent: #0b62c4; --mark: #c2185b;
-  --reserved: #0b62c4; --allocated: #00865e; --requested: #c77700; --pending: #b0468f; --others: #7b8494;
-  --few: #d9541e; --some: #7fa8d6; --full: #2f6fb5;
-}
+)html";
+
+const char* const kReportBody = R"html(:root { --mapped: #dfe4ec; --some: #7fa8d6; --full: #2f6fb5;
+  --reserved: #0b62c4; --allocated: #00865e; --requested: #c77700; --pending: #b0468f; --others: #7b8494; }
 @media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171c; --panel: #1c2027; --ink: #e6e9ee; --dim: #9aa3b0; --line: #363d48;
-    --mapped: #2c333e; --accent: #6cb0f5; --mark: #ff6fa3;
-    --reserved: #6cb0f5; --allocated: #3ecf9e; --requested: #f2b04a; --pending: #e391c8; --others: #8a94a3;
-    --few: #ff8a57; --some: #44698f; --full: #7db4ee;
-  }
+  :root { --mapped: #2c333e; --some: #44698f; --full: #7db4ee;
+    --reserved: #6cb0f5; --allocated: #3ecf9e; --requested: #f2b04a; --pending: #e391c8; --others: #8a94a3; }
 }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 16px 24px 40px; max-width: 1600px; background: var(--page); color: var(--ink);
-  font: 14px/1.45 system-ui, sans-serif; }
-h1 { font-size: 20px; margin: 0; }
-h2 { font-size: 14px; margin: 0; }
-.dim { color: var(--dim); }
-header, .bar { display: flex; flex-wrap: wrap; gap: 6px 16px; align-items: baseline; }
-section { margin-top: 14px; padding: 10px 14px 12px; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; }
-canvas { display: block; width: 100%; cursor: crosshair; margin-top: 6px; border-radius: 3px; }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-label, .legend { display: inline-flex; gap: 6px; align-items: center; }
-.legend i { width: 11px; height: 11px; border-radius: 2px; border: 1px solid #8886; flex: none; }
-.legend i.line { width: 26px; border: 0; border-radius: 0; }
-.legend b { font-weight: 600; font-variant-numeric: tabular-nums; }
-.fill { flex: 1; }
-button, select { font: inherit; color: inherit; background: var(--page); border: 1px solid var(--line); border-radius: 5px;
-  padding: 2px 9px; cursor: pointer; }
-button[aria-pressed=true] { background: var(--accent); border-color: var(--accent); color: var(--page); }
 input[type=range] { width: 100%; accent-color: var(--accent); margin: 4px 0; }
 #when { padding: 0 16px 0 78px; }
-.scroll { overflow: auto; max-height: 340px; margin-top: 6px; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 3px 18px 3px 0; border-bottom: 1px solid var(--line); vertical-align: top; white-space: nowrap; }
-th { color: var(--dim); font-weight: 600; position: sticky; top: 0; background: var(--panel); }
-td.n, th.n { text-align: right; }
 td.wide { white-space: normal; overflow-wrap: anywhere; min-width: 120px; }
-kbd { border: 1px solid var(--line); border-radius: 4px; padding: 0 4px; font-size: 12px; }
-#tip { position: fixed; pointer-events: none; background: var(--page); color: var(--ink); border: 1px solid var(--line);
-  border-radius: 5px; padding: 4px 8px; font-size: 12px; white-space: pre; box-shadow: 0 2px 8px #0004; z-index: 2; }
-#tip[hidden] { display: none; }
 .bad { color: var(--few); font-weight: 600; }
 </style>
 </head>

@@ -7,7 +7,8 @@
 
 namespace taper::tools {
 
-extern const char* const kReportPage;  // up to where the data belong
+extern const char* const kReportPage;  // up to where our pages' style belongs
+extern const char* const kReportBody;  // from there to where the data belong
 extern const char* const kReportDrawing;
 extern const char* const kReportScript;  // goes on where kReportDrawing ends
 
