@@ -27,13 +27,14 @@ std::string sizes_text(const DumpBytes& bytes) {
 }
 
 // "in0, out0"; "own" is what the op made for itself.
-std::string saved_text(const DumpEntry& e) {
+std::string saved_text(const TapeDump& dump, const DumpEntry& e) {
   std::string out;
   for (const DumpSaved& s : e.saved) {
     const auto input = std::find(e.inputs.begin(), e.inputs.end(), s.from);
     if (!out.empty()) out += ", ";
     if (s.from.node == e.index) out += str("out", s.from.slot);
-    else if (s.from.node == 0) out += "data";
+    else if (s.from.node == 0)
+      out += dump.storages[s.storage].kind == StorageKind::kData ? "data" : "another's";
     else if (input != e.inputs.end()) out += str("in", input - e.inputs.begin());
     else out += str("#", s.from.node);
   }
@@ -82,7 +83,8 @@ std::string place_of(const DumpEntry& entry) {
 }
 
 std::string owner_of(const TapeDump& dump, const DumpEntry& entry, const DumpSaved& saved) {
-  if (saved.from.node == 0) return "data";
+  if (saved.from.node == 0)
+    return dump.storages[saved.storage].kind == StorageKind::kData ? "data" : "another's";
   if (saved.from.node == entry.index) return str("its output ", saved.from.slot);
   std::string whose;
   const DumpEntry* maker = dump.find_entry(saved.from.node);
@@ -108,7 +110,8 @@ std::string to_text(const TapeDump& dump) {
   Table table({"entry", "line", "scope", "from", "output", "saves", "bytes", "of them new"}, 6);
   for (const DumpEntry& e : dump.entries) {
     table.add({str("#", e.index, " ", e.op), place_of(e), e.scope, from_text(dump, e),
-               outputs_text(e), saved_text(e), size_text(e.saved_bytes), size_text(e.first_bytes)});
+               outputs_text(e), saved_text(dump, e), size_text(e.saved_bytes),
+               size_text(e.first_bytes)});
   }
   return dump.entries.empty() ? out : out + "\n" + table.text();
 }

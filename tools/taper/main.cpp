@@ -1,4 +1,4 @@
-// taper, the command: what this build is, the demo, and what `alloc` adds.
+// taper, the command: what this build is, the demo, and what `alloc` and `tape` add.
 #include <cstdio>
 #include <functional>
 
@@ -8,6 +8,7 @@
 #include "taper/taper.h"
 #include "taper/tools/taper/alloc.h"
 #include "taper/tools/taper/demo.h"
+#include "taper/tools/taper/tape.h"
 
 namespace {
 
@@ -90,7 +91,8 @@ int main(int argc, char** argv) {
       "  taper info --json\n"
       "  taper run demo --epochs 3\n"
       "  taper run demo --name mine --resume     go on after Ctrl-C\n"
-      "  taper alloc replay corpus               what allocators do with training's memory\n");
+      "  taper alloc replay corpus               what allocators do with training's memory\n"
+      "  taper tape step.json --html tape.html   what backward will need, and whose it is\n");
   app.require_subcommand(1);
 
   bool json = false;
@@ -102,13 +104,14 @@ int main(int argc, char** argv) {
   run->require_subcommand(1);
   DemoOptions demo;
   add_demo(*run, demo);
-  std::function<int()> run_alloc;
-  taper::tools::add_alloc(app, run_alloc);
+  std::function<int()> run_tool;
+  taper::tools::add_alloc(app, run_tool);
+  taper::tools::add_tape(app, run_tool);
 
   CLI11_PARSE(app, argc, argv);
   try {
     if (info->parsed()) return print_info(json);
-    if (run_alloc) return run_alloc();
+    if (run_tool) return run_tool();
     return taper::tools::run_demo(demo);
   } catch (const taper::Error& e) {
     std::fprintf(stderr, "taper: %s\n", e.message().c_str());
