@@ -68,7 +68,7 @@ const parts = E.map(e => {
   for (const s of seen) taken.add(s);
   return sums;
 });
-const most = Math.max(1, ...E.map(e => e.saved_bytes));
+const most = E.reduce((n, e) => Math.max(n, e.saved_bytes), 1);
 function describe(i, long) {
   const e = E[i], lines = [`#${e.index} ${e.op}`];
   if (e.line) lines.push(`${place(e)} in ${e.function}`);

@@ -1,6 +1,7 @@
 // `taper tape`: its options, and what it prints of a dump.
 #include "taper/tools/taper/tape.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -127,8 +128,7 @@ int print_changes(const TapeDump& from, const TapeDump& to, bool as_json) {
                change_text(k.bytes, size_text(absolute(k.bytes))), what});
   }
   if (as_json) return std::printf("%s\n", list.dump(2).c_str()), 0;
-  if (list.empty())
-    return std::printf("the same %s\n", count_text(to.entries.size(), "op").c_str()), 0;
+  if (list.empty()) return std::printf("no change in %zu entries\n", to.entries.size()), 0;
   std::printf("%s", table.text().c_str());
   return 0;
 }
