@@ -22,7 +22,7 @@ def tensor(*sizes, **more):
 
 
 def entry(index, op, line, scope, inputs, outputs, saved):
-    return {"index": index, "op": op, "file": "/home/me/model.cpp", "line": line, "function": "forward", "scope": scope,
+    return {"index": index, "op": op, "file": "/src/model.cpp", "line": line, "function": "forward", "scope": scope,
             "stream": 0, "consumed": False, "inputs": inputs, "outputs": outputs, "saved": saved}
 
 
