@@ -177,9 +177,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       for (const DumpEdge& edge : e.inputs) check_edge(e, edge, false);
       for (const DumpSaved& s : e.saved) {
         check_edge(e, s.from, true);
-        if (s.storage >= dump.storages.size())
+        if (s.storage >= dump.storages.size()) {
           refuse(
               str("entry ", e.index, " saves storage ", s.storage, " of ", dump.storages.size()));
+        }
       }
     }
   }
@@ -312,9 +313,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
                               : dump.find_leaf(edge.node) != nullptr ? 1
                                                                      : 0;
     const bool order = edge.node < e.index || (may_be_own && edge.node == e.index);
-    if (edge.slot >= slots || !order)
+    if (edge.slot >= slots || !order) {
       refuse(str("entry ", e.index, " names output ", edge.slot, " of #", edge.node,
                  ", which it cannot come from"));
+    }
   }
 
   const std::string& name_;

@@ -26,19 +26,24 @@ std::string sizes_text(const DumpBytes& bytes) {
              ", parameters ", size_text(bytes.parameters), ", data ", size_text(bytes.data));
 }
 
-// "in0, out0"; "own" is what the op made for itself.
+// Of a saved tensor without a history: an activation only where its maker was left out of the dump.
+const char* no_owner(const TapeDump& dump, const DumpSaved& saved) {
+  return dump.storages[saved.storage].kind == StorageKind::kData ? "data" : "another's";
+}
+
+// "in0, out0"
 std::string saved_text(const TapeDump& dump, const DumpEntry& e) {
+  if (e.consumed) return "given back";
   std::string out;
   for (const DumpSaved& s : e.saved) {
     const auto input = std::find(e.inputs.begin(), e.inputs.end(), s.from);
     if (!out.empty()) out += ", ";
     if (s.from.node == e.index) out += str("out", s.from.slot);
-    else if (s.from.node == 0)
-      out += dump.storages[s.storage].kind == StorageKind::kData ? "data" : "another's";
+    else if (s.from.node == 0) out += no_owner(dump, s);
     else if (input != e.inputs.end()) out += str("in", input - e.inputs.begin());
     else out += str("#", s.from.node);
   }
-  return e.consumed ? "given back" : out;
+  return out;
 }
 
 std::string from_text(const TapeDump& dump, const DumpEntry& e) {
@@ -83,15 +88,15 @@ std::string place_of(const DumpEntry& entry) {
 }
 
 std::string owner_of(const TapeDump& dump, const DumpEntry& entry, const DumpSaved& saved) {
-  if (saved.from.node == 0)
-    return dump.storages[saved.storage].kind == StorageKind::kData ? "data" : "another's";
+  if (saved.from.node == 0) return no_owner(dump, saved);
   if (saved.from.node == entry.index) return str("its output ", saved.from.slot);
   std::string whose;
   const DumpEntry* maker = dump.find_entry(saved.from.node);
   const DumpLeaf* leaf = dump.find_leaf(saved.from.node);
-  if (maker != nullptr)
+  if (leaf != nullptr) whose = name_of(*leaf);
+  if (maker != nullptr) {
     whose = str("#", maker->index, " ", maker->op, "'s output ", saved.from.slot);
-  else if (leaf != nullptr) whose = name_of(*leaf);
+  }
   const auto input = std::find(entry.inputs.begin(), entry.inputs.end(), saved.from);
   if (input == entry.inputs.end()) return whose;
   return str("input ", input - entry.inputs.begin(), ", ", whose);
