@@ -26,11 +26,10 @@ TensorSpec spec_of(const SavedTensor& s) {
 // Collects nodes into a dump.
 class Reader {
  public:
-  void add(const Leaf& leaf) {
+  void add(Leaf& leaf) {
     if (!leaves_.insert(&leaf).second) return;
     dump_.leaves.push_back({leaf.index, full_name(leaf), leaf.spec});
-    auto& held = const_cast<Leaf&>(leaf);  // NOLINT: its mutex
-    const std::lock_guard lock(held.mutex);
+    const std::lock_guard lock(leaf.mutex);
     if (leaf.tensor != nullptr) parameters_.insert(leaf.tensor->storage.get());
   }
 
@@ -46,7 +45,7 @@ class Reader {
     e.consumed = entry.consumed;
     for (const Edge& edge : entry.inputs) {
       e.inputs.push_back(edge_of(edge));
-      if (edge && edge.node->is_leaf) add(static_cast<const Leaf&>(*edge.node));
+      if (edge && edge.node->is_leaf) add(static_cast<Leaf&>(*edge.node));
     }
     for (const TensorSpec& spec : entry.outputs) e.outputs.push_back(spec);
     for (const SavedTensor& s : entry.saved) e.saved.push_back(saved_of(entry, s));
@@ -69,7 +68,7 @@ class Reader {
     DumpSaved out{spec_of(s), 0, edge_of(s.edge)};
     if (own) out.from = {entry.index, static_cast<std::uint32_t>(s.output)};
     if (s.edge && s.edge.node->is_leaf) {
-      add(static_cast<const Leaf&>(*s.edge.node));
+      add(static_cast<Leaf&>(*s.edge.node));
       if (!own) parameters_.insert(s.storage.get());
     }
     const auto [at, fresh] = places_.emplace(s.storage.get(), dump_.storages.size());
@@ -104,7 +103,7 @@ TapeDump dump(const Tensor& loss, Loc loc) {
   TAPER_CHECK(root, "dump: the tensor does not require grad and nothing was recorded that made it");
   Reader reader;
   if (root.node->is_leaf) {
-    reader.add(static_cast<const Leaf&>(*root.node));
+    reader.add(static_cast<Leaf&>(*root.node));
     return reader.take();
   }
   std::unordered_set<const Node*> seen{root.node.get()};
