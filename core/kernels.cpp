@@ -268,14 +268,17 @@ const Kernels& kernels_for(Device device) {
   return device.is_meta() ? meta_kernels() : cuda_kernels();
 }
 
-const char* slot_name(const void* slot) {
+int slot_number(const void* slot) {
+  const auto* at = static_cast<const void* const*>(slot);
   for (const Kernels* column : {&cpu_kernels(), &meta_kernels()}) {
     const auto* first = reinterpret_cast<const void* const*>(column);
-    const auto* at = static_cast<const void* const*>(slot);
-    if (at >= first && at < first + kNumKernels) return kSlotNames[at - first];
+    if (at >= first && at < first + kNumKernels) return static_cast<int>(at - first);
   }
-  const auto* first = reinterpret_cast<const void* const*>(&cuda_kernels());
-  return kSlotNames[static_cast<const void* const*>(slot) - first];
+  return static_cast<int>(at - reinterpret_cast<const void* const*>(&cuda_kernels()));
+}
+
+const char* slot_name(const void* slot) {
+  return kSlotNames[slot_number(slot)];
 }
 
 void fail_unsupported(const char* slot) {

@@ -1,6 +1,7 @@
 // The table of contents of the machine: every kernel, one slot each, and what it promises.
 // A backend is one constant of type Kernels; a slot left out does not compile.
 #pragma once
+#include <atomic>
 #include <type_traits>
 
 #include "taper/core/base/scalar.h"
@@ -8,22 +9,53 @@
 
 namespace taper {
 
-// What hangs on kernel calls: profilers, race checkers, byte counters. One at a time, or none.
+// One call of a kernel, as those who watch see it.
 struct KernelCall {
-  const void* slot;  // address of the slot in its column; see slot_name
+  const void* slot;  // address of the slot in its column; see slot_number
   const Exec& exec;
   ArrayRef<const View*> reads;
   ArrayRef<const View*> writes;
 };
 
+// What hangs on kernel calls: profilers, race checkers, byte counters. Any number, on all threads.
+// Kernels that a probe calls itself are watched by none.
 class Probe {
  public:
   virtual ~Probe() = default;
-  virtual void before(const KernelCall& call) = 0;
-  virtual void after(const KernelCall& call) = 0;
+
+  virtual void before(const KernelCall&) {}
+
+  virtual void after(const KernelCall&) {}
+
+ private:
+  friend class Watch;
+  friend void install(Probe& added);
+  friend void remove(Probe& removed) noexcept;
+  Probe* next_ = nullptr;
 };
 
-extern Probe* probe;
+// The first of the list; calling a slot tests it, and nothing else is paid while it is null.
+extern std::atomic<Probe*> probe;
+
+// Both wait until no kernel is being watched: a probe may die as soon as it is removed. Not for a
+// probe's own before() and after().
+void install(Probe& added);
+void remove(Probe& removed) noexcept;
+
+// Calls the probes around one kernel: before() at once, after() by finish(), which a kernel that
+// throws does not reach.
+class Watch {
+ public:
+  explicit Watch(const KernelCall& call);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  void finish() const;
+
+ private:
+  const KernelCall& call_;
+  bool nested_;
+};
 
 template <class Signature> class Kernel;
 
@@ -39,27 +71,28 @@ template <class... Args> class Kernel<void(const Exec&, Args...)> {
   constexpr Kernel(Fn fn) : fn_(fn) {}  // NOLINT(google-explicit-constructor)
 
   [[gnu::always_inline]] void operator()(const Exec& exec, Args... args) const {
-    if (probe != nullptr) [[unlikely]]
+    if (probe.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
       return watched(exec, args...);
     fn_(exec, args...);
   }
 
  private:
   void watched(const Exec& exec, Args... args) const {
-    SmallVector<const View*, 8> reads, writes;
+    Views reads, writes;
     (note(args, reads, writes), ...);
     const KernelCall call{this, exec, reads, writes};
-    probe->before(call);
+    const Watch watch(call);
     fn_(exec, args...);
-    probe->after(call);
+    watch.finish();
   }
 
-  template <class T>
-  static void note(const T& arg,
-                   SmallVector<const View*, 8>& reads,
-                   SmallVector<const View*, 8>& writes) {
+  using Views = SmallVector<const View*, 8>;
+
+  template <class T> static void note(const T& arg, Views& reads, Views& writes) {
     if constexpr (std::is_same_v<T, InList>) {
       for (const In& in : arg) reads.push_back(&in);
+    } else if constexpr (requires { arg.begin()->note(reads, writes); }) {
+      for (const auto& one : arg) one.note(reads, writes);
     } else if constexpr (std::is_base_of_v<View, T>) {
       if (!std::is_same_v<T, Out>) reads.push_back(&arg);
       if (!std::is_same_v<T, In>) writes.push_back(&arg);
@@ -86,6 +119,14 @@ struct AdamParam {
   InOut max_exp_avg_sq;  // amsgrad, else undefined
   In grad;
   std::int64_t step;  // counts from 1
+
+  void note(auto& reads, auto& writes) const {
+    for (const View* v : {&param, &exp_avg, &exp_avg_sq, &max_exp_avg_sq}) {
+      reads.push_back(v);
+      writes.push_back(v);
+    }
+    reads.push_back(&grad);
+  }
 };
 
 struct AdamHyper {
@@ -98,6 +139,14 @@ struct SgdParam {
   InOut momentum_buffer;  // undefined without momentum
   In grad;
   bool first;  // the buffer starts as the gradient
+
+  void note(auto& reads, auto& writes) const {
+    for (const View* v : {&param, &momentum_buffer}) {
+      reads.push_back(v);
+      writes.push_back(v);
+    }
+    reads.push_back(&grad);
+  }
 };
 
 struct SgdHyper {
@@ -238,7 +287,8 @@ const Kernels& meta_kernels();
 const Kernels& cuda_kernels();
 const Kernels& kernels_for(Device device);
 
-// The name of a slot, by its address in any column: "softmax".
+// Which member of Kernels a slot is, by its address in any column, and its name: "softmax".
+int slot_number(const void* slot);
 const char* slot_name(const void* slot);
 
 }  // namespace taper
