@@ -226,6 +226,9 @@ struct Kernels {
   Kernel<void(const Exec&, Out count, In)> count_nonzero;  // out is one i64
   Kernel<void(const Exec&, Out rows, In)> nonzero;         // (count, ndim), row-major order
 
+  // Where the first NaN or infinity of a floating tensor is, in row-major order; -1: nowhere.
+  Kernel<void(const Exec&, Out index, In)> first_nonfinite;  // out is one i64
+
   // Random numbers: element i depends on (seed, offset, i) alone. Philox-4x32-10.
   using Random =
       Kernel<void(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double)>;

@@ -106,6 +106,7 @@ constexpr Kernels kColumn = {
     .index_put = cpu::index_put,
     .count_nonzero = cpu::count_nonzero,
     .nonzero = cpu::nonzero,
+    .first_nonfinite = cpu::first_nonfinite,
     .uniform = cpu::uniform,
     .normal = cpu::normal,
     .bernoulli = cpu::bernoulli,

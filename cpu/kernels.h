@@ -54,6 +54,9 @@ void index_put(const Exec&, InOut x, In src, InList indices, bool accumulate);
 void count_nonzero(const Exec&, Out count, In);
 void nonzero(const Exec&, Out rows, In);
 
+// finite.cpp
+void first_nonfinite(const Exec&, Out index, In);
+
 // random.cpp
 void uniform(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
 void normal(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);

@@ -106,6 +106,7 @@ const Kernels& cuda_kernels() {
       .index_put = unsupported<"index_put">,
       .count_nonzero = unsupported<"count_nonzero">,
       .nonzero = unsupported<"nonzero">,
+      .first_nonfinite = cuda::first_nonfinite,
       .uniform = unsupported<"uniform">,
       .normal = unsupported<"normal">,
       .bernoulli = unsupported<"bernoulli">,

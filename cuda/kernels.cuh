@@ -25,6 +25,9 @@ void amax(const Exec&, Out, In);
 void amin(const Exec&, Out, In);
 void var_mean(const Exec&, Out var, Out mean, In, double correction);
 
+// finite.cu
+void first_nonfinite(const Exec&, Out index, In);
+
 // softmax.cu
 void softmax(const Exec&, Out, In, int dim);
 void log_softmax(const Exec&, Out, In, int dim);

@@ -316,6 +316,19 @@ void check_matmul(DType dtype, std::int64_t batch, std::int64_t m, std::int64_t 
   }
 }
 
+TEST(Parity, FirstNonfinite) {
+  Random random(12);
+  for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16, kInt32}) {
+    for (const Lie lie : kEveryLie) {
+      for (const auto& shape : kShapes) {
+        SCOPED_TRACE(str(dtype, " ", IntArrayRef(shape), ", lie ", int(lie)));
+        Twin x(dtype, lay(lie, shape), random), index(kInt64, contiguous_layout({}), random);
+        check(&Kernels::first_nonfinite, index, in(x));
+      }
+    }
+  }
+}
+
 TEST(Parity, Matmul) {
   for (const DType dtype : kEveryDType) {
     check_matmul(dtype, 1, 1, 1, 1);
