@@ -8,6 +8,7 @@
 #include "taper/autograd/inplace.h"
 #include "taper/autograd/lens/cuts.h"
 #include "taper/autograd/lens/history.h"
+#include "taper/autograd/lens/hunt.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/shape.h"
@@ -137,6 +138,8 @@ Backward::Backward(ArrayRef<Tensor> roots,
     captures_.push_back({edge.node.get(), edge.slot, i});
   }
   if (restricted_) find_needed(roots);
+  if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    lens::Hunt::look_at_roots(roots, gradients);
   const AutoGradMode mode(options_.create_graph);
   for (std::size_t i = 0; i < roots.size(); ++i) {
     Tensor g = root_gradient(roots[i], gradients.empty() ? Tensor() : gradients[i]);
@@ -259,6 +262,8 @@ bool Backward::advance() {
   if (history_) history_->run_hooks(*this, *node, grads);
   else run_hooks(*node, grads);
   capture(*node, grads);
+  if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    lens::Hunt::look_at(*node, ArrayRef<Tensor>(grads.data(), grads.size()));
   if (!node->is_leaf) {
     run_entry(static_cast<Entry&>(*node), ArrayRef<Tensor>(grads.data(), grads.size()));
   } else if (!history_ || !history_->is_old(position())) {
