@@ -9,6 +9,7 @@
 #include "taper/benchmarks/alloc.h"
 #include "taper/benchmarks/build.h"
 #include "taper/benchmarks/core.h"
+#include "taper/benchmarks/lens.h"
 #include "taper/taper.h"
 
 namespace {
@@ -61,17 +62,20 @@ std::string cell(const nlohmann::ordered_json& v, const char* format) {
 
 const std::vector<Row>& rows_of(const std::string& group) {
   if (group == "alloc") return bench::alloc_rows();
+  if (group == "lens") return bench::lens_rows();
   return group == "build" ? bench::build_rows() : bench::core_rows();
 }
 
 std::vector<Result> run_ours(const std::string& group, const char* self) {
   if (group == "alloc") return bench::run_alloc(self);
+  if (group == "lens") return bench::run_lens();
   return group == "build" ? bench::run_build(self) : bench::run_core();
 }
 
 // The peer as installed; in the alloc group also with a heap that glibc does not give back.
 std::vector<Result> run_theirs(const std::string& group, const std::string& peer) {
   if (group == "build") return bench::run_build_torch();
+  if (group == "lens") return {};  // no peer has one
   const std::string command = "'" + peer + "' " + group;
   std::vector<Result> out = bench::run_lines(command);
   if (group != "alloc") return out;
@@ -91,9 +95,11 @@ int main(int argc, char** argv) {
   std::string group = "core", json_file;
   int rounds = 5;
   bool first_op = false, steps = false;
-  app.add_option("group", group,
-                 "alloc: the allocator; core: tiny tensors; build: compiling, starting, size")
-      ->check(CLI::IsMember({"alloc", "core", "build"}))
+  app.add_option(
+         "group", group,
+         "alloc: the allocator; core: tiny tensors; lens: watching; build: compiling, starting, "
+         "size")
+      ->check(CLI::IsMember({"alloc", "core", "lens", "build"}))
       ->capture_default_str();
   app.add_flag("--first-op", first_op)->group("");  // how the build group starts itself
   app.add_flag("--steps", steps)->group("");        // and the alloc group
