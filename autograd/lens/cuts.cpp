@@ -6,12 +6,14 @@
 #include "taper/core/base/spin_lock.h"
 
 namespace taper::lens {
+
+constinit Cut cut_ring[kCutsKept];
+
 namespace {
 
 struct Ring {
   SpinLock lock;
   std::uint32_t latest = 0;
-  Cut cuts[kCutsKept];  // number i lies at i % kCutsKept
 };
 
 constinit Ring ring;
@@ -27,7 +29,7 @@ std::uint32_t write_down(Cut c) {
   const std::lock_guard guard(ring.lock);
   if (++ring.latest == 0) ring.latest = 1;
   c.id = ring.latest;
-  ring.cuts[c.id % kCutsKept] = c;
+  cut_ring[c.id % kCutsKept] = c;
   return c.id;
 }
 
@@ -77,13 +79,13 @@ void mark_leaves(Node& from, std::uint32_t id, const Cut& c) {
 
 Cut cut(std::uint32_t id) {
   const std::lock_guard guard(ring.lock);
-  const Cut& kept = ring.cuts[id % kCutsKept];
+  const Cut& kept = cut_ring[id % kCutsKept];
   return id != 0 && kept.id == id ? kept : Cut();
 }
 
 void note_joined(std::uint32_t id) {
   const std::lock_guard guard(ring.lock);
-  Cut& kept = ring.cuts[id % kCutsKept];
+  Cut& kept = cut_ring[id % kCutsKept];
   if (kept.id == id) kept.joined = call_site.loc;
 }
 

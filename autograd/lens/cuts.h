@@ -20,6 +20,9 @@ struct Cut {
 
 inline constexpr std::size_t kCutsKept = 1024;
 
+// Number i lies at i % kCutsKept. For debuggers; others ask cut().
+extern Cut cut_ring[kCutsKept];
+
 // The cut of that number, or one with id 0 when it is no longer kept.
 Cut cut(std::uint32_t id);
 
