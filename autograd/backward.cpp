@@ -61,30 +61,39 @@ std::size_t hash_of(const Node* node) {
   return (reinterpret_cast<std::size_t>(node) >> 4) * 0x9E3779B97F4A7C15u;
 }
 
-// While an entry runs backwards, its thread stands at the line of its forward, and a debugger sees
-// it.
-class AtEntry {
+// Shows an entry to debuggers while it runs backwards: from before run_entry(), where they stop.
+class Shown {
  public:
-  AtEntry(const Entry& entry, ArrayRef<Tensor> grads, DebugPass& pass)
-      : kept_(call_site), pass_(pass) {
+  Shown(const Entry& entry, ArrayRef<Tensor> grads, DebugPass& pass) : pass_(pass) {
     pass.grads = grads.data();
     pass.num_grads = grads.size();
     pass.entry = &entry;
+  }
+
+  ~Shown() { pass_.entry = nullptr; }
+
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+
+ private:
+  DebugPass& pass_;
+};
+
+// While an entry runs backwards, its thread stands at the line of its forward.
+class AtEntry {
+ public:
+  explicit AtEntry(const Entry& entry) : kept_(call_site) {
     call_site = {entry.loc, entry.op->name(), entry.scope, true,
                  nullptr,   entry.op->name(), entry.index};
   }
 
-  ~AtEntry() {
-    call_site = kept_;
-    pass_.entry = nullptr;
-  }
+  ~AtEntry() { call_site = kept_; }
 
   AtEntry(const AtEntry&) = delete;
   AtEntry& operator=(const AtEntry&) = delete;
 
  private:
   CallSite kept_;
-  DebugPass& pass_;
 };
 
 }  // namespace
@@ -265,7 +274,10 @@ bool Backward::advance() {
   if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
     lens::Hunt::look_at(*node, ArrayRef<Tensor>(grads.data(), grads.size()));
   if (!node->is_leaf) {
-    run_entry(static_cast<Entry&>(*node), ArrayRef<Tensor>(grads.data(), grads.size()));
+    auto& entry = static_cast<Entry&>(*node);
+    const ArrayRef<Tensor> incoming(grads.data(), grads.size());
+    const Shown shown(entry, incoming, debug_);
+    run_entry(entry, incoming);
   } else if (!history_ || !history_->is_old(position())) {
     run_leaf(static_cast<Leaf&>(*node), std::move(grads[0]));
   }
@@ -295,9 +307,10 @@ void Backward::run_hooks(Node& node, SmallVector<Tensor, 1>& grads) {
     if (node.is_leaf) {
       grads[s] = static_cast<Leaf&>(node).hooks.run(std::move(grads[s]));
     } else if (static_cast<Entry&>(node).hooks) {
-      const AtEntry here(static_cast<Entry&>(node), ArrayRef<Tensor>(grads.data(), grads.size()),
-                         debug_);
-      grads[s] = static_cast<Entry&>(node).hooks[s].run(std::move(grads[s]));
+      auto& entry = static_cast<Entry&>(node);
+      const Shown shown(entry, ArrayRef<Tensor>(grads.data(), grads.size()), debug_);
+      const AtEntry here(entry);
+      grads[s] = entry.hooks[s].run(std::move(grads[s]));
     }
   }
 }
@@ -343,7 +356,7 @@ void Backward::run_leaf(Leaf& leaf, Tensor grad) {
     if (is_needed(entry.inputs[i])) needs |= std::uint64_t{1} << i;
   }
   if (needs == 0) return;
-  const AtEntry here(entry, grads, debug_);
+  const AtEntry here(entry);
   Grads out = entry.op->backward(Reverse(entry, grads, needs));
   if (history_) history_->keep_outgoing(out);
   else consume(entry);

@@ -6,37 +6,17 @@
 #include <mutex>
 
 #include "taper/autograd/op.h"
+#include "taper/autograd/slab.h"
 #include "taper/core/base/spin_lock.h"
 
 namespace taper {
 
 thread_local constinit GradModeState grad_mode_state;
 
+constinit std::atomic<std::uint64_t> next_index{1};
+constinit Slab* newest_slab = nullptr;
+
 namespace {
-
-std::atomic<std::uint64_t> next_index{1};
-
-// Entries live in slabs owned by the process, one after another, so that a debugger can walk them
-// without the heap's help.
-constexpr std::size_t kSlabEntries = 64;
-
-struct Place {
-  union {
-    Entry entry;
-    Place* next_free;
-  };
-  bool live = false;  // an entry lives here, and is not about to die
-
-  Place() : next_free(nullptr) {}
-  ~Place() {}
-
-  static Place* of(Entry* entry) { return reinterpret_cast<Place*>(entry); }
-};
-
-struct Slab {
-  Slab* next = nullptr;
-  Place places[kSlabEntries];
-};
 
 class Slabs {
  public:
@@ -70,7 +50,7 @@ class Slabs {
     std::vector<Ref<Entry>> entries;
     const std::lock_guard lock(mutex_);
     entries.reserve(live_);
-    for (Slab* slab = first_; slab != nullptr; slab = slab->next) {
+    for (Slab* slab = newest_slab; slab != nullptr; slab = slab->next) {
       for (Place& place : slab->places) {
         if (place.live) entries.emplace_back(&place.entry);
       }
@@ -83,8 +63,8 @@ class Slabs {
  private:
   void grow() {
     auto* slab = new Slab;
-    slab->next = first_;
-    first_ = slab;
+    slab->next = newest_slab;
+    newest_slab = slab;
     for (std::size_t i = kSlabEntries; i-- > 0;) {
       slab->places[i].next_free = free_;
       free_ = &slab->places[i];
@@ -92,7 +72,6 @@ class Slabs {
   }
 
   SpinLock mutex_;
-  Slab* first_ = nullptr;
   Place* free_ = nullptr;
   std::size_t live_ = 0;
 };

@@ -56,6 +56,8 @@ class Storage : public RefCounted {
   static void destroy(Storage* storage);
 
  private:
+  friend struct DebugLayout;  // tells debuggers where things lie
+
   Storage() = default;
   ~Storage() = default;
 

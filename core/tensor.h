@@ -537,6 +537,8 @@ class Tensor {
   }
 
  private:
+  friend struct DebugLayout;  // tells debuggers where things lie
+
   int dim_at(std::int64_t dim, const char* function, Loc loc) const {
     const std::int64_t n = layout().ndim;
     if (dim < -n || dim >= n) [[unlikely]]

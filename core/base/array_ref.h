@@ -181,6 +181,8 @@ template <class T, std::size_t N> class SmallVector {
   }
 
  private:
+  friend struct DebugLayout;  // tells debuggers where things lie
+
   T* inside() { return reinterpret_cast<T*>(inline_); }
 
   void append(const SmallVector& other) {

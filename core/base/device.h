@@ -49,6 +49,8 @@ class Device {
   }
 
  private:
+  friend struct DebugLayout;  // tells debuggers where things lie
+
   DeviceType type_;
   std::uint8_t index_;
 };

@@ -55,6 +55,8 @@ template <class T> class Ref {
   }
 
  private:
+  friend struct DebugLayout;  // tells debuggers where things lie
+
   void add() {
     if (p_ != nullptr) p_->refs.fetch_add(1, std::memory_order_relaxed);
   }

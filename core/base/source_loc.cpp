@@ -1,7 +1,6 @@
 // The calling thread's call site, and the process-wide tree of module scopes.
 #include "taper/core/base/source_loc.h"
 
-#include <deque>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -22,7 +21,9 @@ namespace {
 struct ScopeTree {
   std::mutex mutex;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> children;
-  std::deque<std::string> names{""};  // deque: references stay valid while it grows
+  std::vector<const std::string*> names{new std::string};  // pointers: a name stays where it is
+
+  ScopeTree() { scope_names = &names; }
 };
 
 ScopeTree& tree() {
@@ -32,19 +33,21 @@ ScopeTree& tree() {
 
 }  // namespace
 
+constinit const std::vector<const std::string*>* scope_names = nullptr;
+
 std::uint32_t scope_child(std::uint32_t parent, const std::string& name) {
   ScopeTree& t = tree();
   const std::lock_guard lock(t.mutex);
   const auto [it, fresh] =
       t.children.try_emplace({parent, name}, static_cast<std::uint32_t>(t.names.size()));
-  if (fresh) t.names.push_back(parent == 0 ? name : t.names[parent] + "." + name);
+  if (fresh) t.names.push_back(new std::string(parent == 0 ? name : *t.names[parent] + "." + name));
   return it->second;
 }
 
 const std::string& scope_name(std::uint32_t scope) {
   ScopeTree& t = tree();
   const std::lock_guard lock(t.mutex);
-  return t.names.at(scope);
+  return *t.names.at(scope);
 }
 
 void lock_scopes() {

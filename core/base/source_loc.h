@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace taper {
 
@@ -101,6 +102,9 @@ class UserCode {
 // Returns the child of `parent` called `name`; thread-safe, the same number for the same path.
 std::uint32_t scope_child(std::uint32_t parent, const std::string& name);
 const std::string& scope_name(std::uint32_t scope);
+// Their names by number, for debuggers, who can read memory but call nothing; null before the
+// first.
+extern const std::vector<const std::string*>* scope_names;
 
 // For fork: no thread adds a scope between them.
 void lock_scopes();
