@@ -23,3 +23,13 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/TaperConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/TaperConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/TaperConfig.cmake ${PROJECT_BINARY_DIR}/TaperConfigVersion.cmake
   DESTINATION ${package_dir})
+
+# The debuggers' scripts. gdb loads the one that is named after a library's full path by itself, below any folder of its
+# auto-load-scripts-directory; a build tree has the line that does the same.
+set(debugger_dir tools/debugger)
+install(FILES ${debugger_dir}/taper_gdb.py ${debugger_dir}/taper_gdb_commands.py ${debugger_dir}/taper_lldb.py
+  ${debugger_dir}/taper_memory.py ${debugger_dir}/taper_text.py DESTINATION ${CMAKE_INSTALL_DATADIR}/taper/debugger)
+install(CODE "file(INSTALL TYPE FILE FILES \"${PROJECT_SOURCE_DIR}/${debugger_dir}/taper-gdb.py\"
+  DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/gdb/auto-load\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\"
+  RENAME \"libtaper.so.${PROJECT_VERSION}-gdb.py\")")
+file(WRITE ${PROJECT_BINARY_DIR}/gdbinit "source ${PROJECT_SOURCE_DIR}/${debugger_dir}/taper-gdb.py\n")

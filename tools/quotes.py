@@ -3,8 +3,8 @@
 
 A code block behind `<!-- file: PATH -->` is that file, whole; behind `<!-- part of: PATH -->`, consecutive lines of it;
 behind `<!-- output of: NAME -->`, what the example NAME prints (one that exits with 77 is passed over), and behind
-`<!-- output of: taper WORDS -->`, what that command prints. With --write the blocks of the first and last kind are brought
-up to date.
+`<!-- output of: taper WORDS -->`, what that command prints; behind `<!-- gdb session of: NAME -->`, what gdb says about that
+example to the commands that stand in the block as `(gdb) COMMAND`. With --write all but parts are brought up to date.
 """
 import pathlib
 import re
@@ -12,9 +12,10 @@ import subprocess
 import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(root / "tests/gdb"))
 build = pathlib.Path(sys.argv[1]).resolve()
 write = "--write" in sys.argv
-BLOCK = re.compile(r"(<!-- (file|part of|output of): (\S.*?) -->\n```\w*\n)(.*?)(^```$)", re.S | re.M)
+BLOCK = re.compile(r"(<!-- (file|part of|output of|gdb session of): (\S.*?) -->\n```\w*\n)(.*?)(^```$)", re.S | re.M)
 seen, wrong = 0, []
 
 
@@ -27,6 +28,17 @@ def output_of(name):
     if run.returncode != 0:
         wrong.append(f"{name} exits with {run.returncode}: {run.stderr.strip()}")
     return run.stdout
+
+
+def session_of(name, block):
+    import gdb_run
+    commands = re.findall(r"^\(gdb\) (.*)$", block, re.M)
+    try:
+        said = gdb_run.run(commands, build / "bin/examples" / name)
+    except gdb_run.Skipped as skipped:
+        print(skipped)
+        return None
+    return "\n".join(f"(gdb) {command}\n{gdb_run.without_place(answer)}".rstrip() for command, answer in said)
 
 
 def lines(text):
@@ -45,7 +57,10 @@ def checked(page, match):
         if not contains(lines((root / name).read_text()), lines(block)):
             wrong.append(f"{page}: {name} has no such lines:\n{block}")
         return match.group(0)
-    source = (root / name).read_text() if kind == "file" else output_of(name)
+    if kind == "file":
+        source = (root / name).read_text()
+    else:
+        source = session_of(name, block) if kind.startswith("gdb") else output_of(name)
     if source is None or block.rstrip() == source.rstrip():
         return match.group(0)
     if not write:
