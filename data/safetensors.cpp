@@ -2,6 +2,7 @@
 #include "taper/data/safetensors.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -107,7 +108,7 @@ class Header final : public nlohmann::json_sax<nlohmann::json> {
   explicit Header(const std::string& path) : path_(path) {}
 
   std::vector<Entry> entries;
-  Metadata metadata;
+  std::map<std::string, std::string> metadata;
 
   bool null() override { return refuse("null"); }
   bool boolean(bool) override { return refuse("a bool"); }
@@ -307,7 +308,7 @@ SafeTensors read_safetensors(const std::string& path, Loc loc) {
   nlohmann::json::sax_parse(text, &header);
   check_entries(header.entries, file.size() - 8 - n, path);
   SafeTensors out;
-  out.metadata = std::move(header.metadata);
+  out.metadata.assign(header.metadata.begin(), header.metadata.end());
   Ref<Storage> mapped;
   if (file.size() > 8 + n) {
     void* data = file.map();
@@ -360,7 +361,10 @@ void write_safetensors(const OrderedDict<std::string, Tensor>& tensors,
     return x != y ? x > y : a->key() < b->key();
   });
   std::string text = "{";
-  if (!metadata.empty()) text += "\"__metadata__\":" + json_of(metadata);
+  const std::map<std::string, std::string> by_name(metadata.begin(), metadata.end());
+  TAPER_CHECK(by_name.size() == metadata.size(),
+              "write_safetensors: a name of metadata is there twice");
+  if (!metadata.empty()) text += "\"__metadata__\":" + json_of(by_name);
   std::uint64_t at = 0;
   for (const auto* item : order) {
     const Tensor& t = item->value();

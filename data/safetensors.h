@@ -1,14 +1,16 @@
 // safetensors: named tensors in one file, read by mapping it, without a copy.
 #pragma once
-#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "taper/core/base/ordered_dict.h"
 #include "taper/core/tensor.h"
 
 namespace taper::data {
 
-using Metadata = std::map<std::string, std::string>;
+// Texts by name; what a file gives comes by rising name.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 struct SafeTensors {
   OrderedDict<std::string, Tensor> tensors;  // in the order of their bytes

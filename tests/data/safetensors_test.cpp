@@ -13,6 +13,7 @@
 #include "taper/tests/data/files.h"
 #include "taper/tests/data/safetensors_bytes.h"
 #include "taper/tests/fuzz/fuzz.h"
+#include "taper/tests/message_of.h"
 
 namespace taper::testing {
 namespace {
@@ -137,7 +138,7 @@ TEST(SafeTensors, EveryDtypeBitForBit) {
   write_safetensors(all, folder / "x.safetensors", {{"k", "v\n\"\\\xc3\xa9"}, {"", ""}});
   const auto read = read_safetensors(folder / "x.safetensors");
   expect_same(read.tensors, all);
-  EXPECT_EQ(read.metadata, (data::Metadata{{"k", "v\n\"\\\xc3\xa9"}, {"", ""}}));
+  EXPECT_EQ(read.metadata, (data::Metadata{{"", ""}, {"k", "v\n\"\\\xc3\xa9"}}));
   write_safetensors(read.tensors, folder / "again.safetensors", read.metadata);
   EXPECT_EQ(read_file(folder / "again.safetensors"), read_file(folder / "x.safetensors"));
 }
@@ -295,7 +296,11 @@ TEST(SafeTensors, LongestName) {
   write_safetensors(one, folder / "x.safetensors", {{"k", text}});
   const auto read = read_safetensors(folder / "x.safetensors");
   expect_same(read.tensors, one);
-  EXPECT_EQ(read.metadata.at("k"), text);
+  EXPECT_EQ(read.metadata, (data::Metadata{{"k", text}}));
+  EXPECT_NE(message_of([&] {
+              write_safetensors(one, folder / "x.safetensors", {{"k", "a"}, {"k", "b"}});
+            }).find("there twice"),
+            std::string::npos);
 }
 
 // As many as are allowed, in bearable time.
