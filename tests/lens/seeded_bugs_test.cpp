@@ -1,4 +1,6 @@
 // Programs with one bug each, on a known line: the first thing that Taper says names that line.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "taper/taper.h"
@@ -299,6 +301,60 @@ TEST(SeededBug, RuleThatForgetsAnInput) {
   expect_names_bug(message_of([&] { loss.backward(); }));
 }
 
+// --- A number goes bad --------------------------------------------------------------------------
+
+TEST(SeededBug, LogOfZero) {
+  const Hunt hunt;
+  const Tensor w = parameter({4});
+  const Tensor p = relu(w - 100);
+  bug_below();
+  const Tensor entropy = p * log(p);
+  const Tensor loss = entropy.sum();
+  expect_names_bug(message_of([&] { loss.backward(); }));
+}
+
+TEST(SeededBug, RootOfZeroInTheDerivative) {
+  const Hunt hunt;
+  const Tensor w = zeros({4}).requires_grad_();
+  const Tensor squares = w.square();
+  bug_below();
+  const Tensor length = squares.sum().sqrt();
+  const Tensor loss = length * 2;
+  const std::string message = message_of([&] { loss.backward(); });
+  EXPECT_NE(message.find(str("sqrt, recorded at seeded_bugs_test.cpp:", guilty)), std::string::npos)
+      << message;
+}
+
+TEST(SeededBug, ExpThatOverflows) {
+  const Hunt hunt;
+  const Tensor w = full({3}, 100.0).requires_grad_();
+  bug_below();
+  const Tensor odds = exp(w);
+  const Tensor share = odds / odds.sum();
+  const Tensor loss = share.square().sum();
+  expect_names_bug(message_of([&] { loss.backward(); }));
+}
+
+TEST(SeededBug, HalfPrecisionOverflows) {
+  const Hunt hunt;
+  const Tensor w = full({2}, 300.0).requires_grad_();
+  const Tensor squares = w.square();
+  bug_below();
+  const Tensor half = squares.to(kHalf);
+  const Tensor loss = half.sum();
+  expect_names_bug(message_of([&] { loss.backward(); }));
+}
+
+TEST(SeededBug, MeanOfNothing) {
+  const Hunt hunt;
+  const Tensor w = parameter({4});
+  const Tensor chosen = masked_select(w, w > 1e6);
+  bug_below();
+  const Tensor mean = chosen.mean();
+  const Tensor loss = mean + w.sum();
+  expect_names_bug(message_of([&] { loss.backward(); }));
+}
+
 // --- No bug: no false alarm ---------------------------------------------------------------------
 
 TEST(NoBug, NothingIsSaidOfAHealthyStep) {
@@ -324,6 +380,14 @@ TEST(NoBug, AFreshParameterSaysWhatItIsFor) {
   const Tensor x = parameter();
   const Tensor y = x * 2;
   EXPECT_NE(why_none(y).find("retain_grad()"), std::string::npos);
+}
+
+TEST(NoBug, MaskedScoresAreNoAlarm) {
+  const Hunt hunt;
+  const Tensor scores = parameter({4, 4});
+  const Tensor mask = tril(ones({4, 4})) == 0;
+  const Tensor loss = softmax(scores.masked_fill(mask, -HUGE_VAL), 1).square().sum();
+  EXPECT_EQ(message_of([&] { loss.backward(); }), "no error");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "taper/autograd/lens/dump.h"
+#include "taper/core/base/file.h"
 #include "taper/core/base/text.h"
-#include "taper/data/file.h"
 #include "taper/tools/tape/page.h"
 #include "taper/tools/taper/alloc_inputs.h"
 
@@ -33,7 +33,7 @@ struct TapeRequest {
 };
 
 TapeDump read(const std::string& path) {
-  const data::File file(path);
+  const File file(path);
   std::string text(file.size(), '\0');
   file.read_at(0, text.data(), text.size());
   return lens::from_json(text, path);
