@@ -294,11 +294,11 @@ class Run {
 
   void resume() {
     const data::SafeTensors saved = data::read_safetensors(checkpoint());
-    const auto text = [&](const char* key) {
-      const auto it = saved.metadata.find(key);
-      TAPER_CHECK(it != saved.metadata.end(), checkpoint(), " has no '", key,
-                  "'; it is no checkpoint");
-      return it->second;
+    const auto text = [&](const char* key) -> const std::string& {
+      for (const auto& [name, value] : saved.metadata) {
+        if (name == key) return value;
+      }
+      fail(str(checkpoint(), " has no '", key, "'; it is no checkpoint"));
     };
     TAPER_CHECK(text("settings") == settings(),
                 "the run was started with other settings: ", text("settings"),
