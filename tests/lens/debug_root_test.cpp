@@ -157,14 +157,14 @@ TEST(DebugRoot, ShowsEntriesLeavesAndScopes) {
   ASSERT_EQ(number(node, "Entry.inputs.size"), 1U);
   const char* linear = pointer(pointer(node, "Entry.inputs.data"), "Edge.node");
   EXPECT_EQ(text(linear, "Entry.name"), "linear");
-  EXPECT_EQ(scope(number(linear, "Entry.scope")), "0");
+  EXPECT_EQ(scope(number(linear, "Entry.scope")), "Sequential.0");
   ASSERT_EQ(number(linear, "Entry.inputs.size"), 3U);
   const char* leaf =
       pointer(pointer(linear, "Entry.inputs.data") + field("Edge").bytes, "Edge.node");
   EXPECT_EQ(number(leaf, "Node.is_leaf"), 1U);
   EXPECT_EQ(string(at(leaf, "Leaf.name")), "weight");
   EXPECT_EQ(number(leaf, "Leaf.last_use"), number(linear, "Node.index"));
-  EXPECT_EQ(scope(number(leaf, "Leaf.last_scope")), "0");
+  EXPECT_EQ(scope(number(leaf, "Leaf.last_scope")), "Sequential.0");
 
   out.sum().backward();
   EXPECT_EQ(number(node, "Entry.consumed"), 1U);

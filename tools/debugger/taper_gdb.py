@@ -242,7 +242,8 @@ def install():
     gdb.pretty_printers.append(holder_printer)
     gdb.xmethod.register_xmethod_matcher(None, HolderArrow())
     Frames()
-    gdb.execute(f"skip -rfunction {WRAPPERS}", to_string=True)
+    quoted = WRAPPERS.replace("\\", "\\\\")
+    gdb.execute(f"skip -rfunction {quoted}", to_string=True)
     import taper_gdb_commands  # noqa: F401  defines them
 
 

@@ -68,8 +68,12 @@ def values_of(tensor):
 
 def statistics(values):
     finite = [v for v in values if math.isfinite(v)]
-    parts = [f"min {number_text(min(finite))}, max {number_text(max(finite))}, mean {math.fsum(finite) / len(finite):.4g}"
-             ] if finite else []
+    parts = []
+    if finite:
+        low, high, mean = min(finite), max(finite), math.fsum(finite) / len(finite)
+        if abs(mean) < 1e-6 * (high - low):  # nothing but rounding
+            mean = 0
+        parts.append(f"min {number_text(low)}, max {number_text(high)}, mean {mean:.4g}")
     nans = sum(1 for v in values if v != v)
     infs = len(values) - len(finite) - nans
     parts += [f"{nans} NaN"] if nans else []
@@ -205,7 +209,8 @@ def why_none_lines(taper, what, tensor):
     if not node.is_leaf:
         return [f"{what} is no leaf but made by {node}: its gradient flows on and is not kept; call retain_grad() on it "
                 "before backward"]
-    lines = []
+    cuts = [taper.cut(number) for number in reversed(taper.numbers32(node.at("Leaf.cuts"), 4))]
+    lines = [f"{what}: a path from it was cut by {cut}" for cut in cuts if cut]
     if node.last_use == 0:
         lines.append(f"{what} requires grad, but no recorded op ever took it: it is not used, or only under a NoGradGuard")
     else:
@@ -218,5 +223,4 @@ def why_none_lines(taper, what, tensor):
                          "came after it, or that pass has not reached the leaf yet")
         else:
             lines.append(f"{what} was last used by {user}, which has not run backwards: no backward reached it yet")
-    cuts = [taper.cut(number) for number in reversed(taper.numbers32(node.at("Leaf.cuts"), 4))]
-    return lines + [f"  a path from it was cut by {cut}" for cut in cuts if cut]
+    return lines
