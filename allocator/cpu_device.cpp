@@ -115,6 +115,8 @@ std::size_t CpuDevice::reserve(std::size_t most, std::size_t least) {
     munmap(mapping_ + bytes + kPageBytes, mapping_bytes_ - bytes - kPageBytes);
     mapping_bytes_ = bytes + kPageBytes;
   }
+  // A core dump holds what is mapped, and not the rest: gdb's would be as long as the reservation.
+  madvise(mapping_, mapping_bytes_, MADV_DONTDUMP);
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
   base_ = mapping_ + (kPageBytes - address % kPageBytes) % kPageBytes;
   return bytes;
@@ -135,6 +137,7 @@ bool CpuDevice::map(std::size_t first, ArrayRef<PhysicalPage> pages) {
   if (available() < bytes) looked_at_.store(0, std::memory_order_relaxed);
   if (available() < bytes) return false;
   if (mprotect(begin, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  madvise(begin, bytes, MADV_DODUMP);
   if (huge_pages_) madvise(begin, bytes, MADV_HUGEPAGE);
   return true;
 }

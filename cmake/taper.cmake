@@ -82,6 +82,11 @@ function(taper_folder folder)
   taper_object_library(${folder} ${ARGN})
 endfunction()
 
+# Files of the calling folder that run seldom, and are compiled to be small: mostly messages and reports.
+function(taper_seldom)
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:RelWithDebInfo>:-Os>")
+endfunction()
+
 # Kernel files get TAPER_ISA, the name of their namespace, and the same optimisation in every preset: what they
 # compute must not depend on the build type.
 add_custom_target(taper_kernel_objects)

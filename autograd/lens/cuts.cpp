@@ -7,7 +7,7 @@
 
 namespace taper::lens {
 
-constinit Cut cut_ring[kCutsKept];
+constinit Cut* cut_ring = nullptr;
 
 namespace {
 
@@ -18,15 +18,18 @@ struct Ring {
 
 constinit Ring ring;
 
-// Numbers a place in the program; never 0.
-std::uint32_t site_of(const SourceLoc& loc, const char* op) {
-  std::uint64_t h = reinterpret_cast<std::uintptr_t>(loc.file) * 0x9E3779B97F4A7C15u + loc.line;
-  h = (h ^ reinterpret_cast<std::uintptr_t>(op)) * 0x9E3779B97F4A7C15u;
+// Numbers what is done at the thread's call site; never 0.
+std::uint32_t site_of(const char* op) {
+  const CallSite& at = call_site;
+  std::uint64_t h =
+      reinterpret_cast<std::uintptr_t>(at.loc.file) * 0x9E3779B97F4A7C15u + at.loc.line;
+  h = (h ^ reinterpret_cast<std::uintptr_t>(op)) * 0x9E3779B97F4A7C15u + at.scope;
   return static_cast<std::uint32_t>(h >> 32) | 1U;
 }
 
 std::uint32_t write_down(Cut c) {
   const std::lock_guard guard(ring.lock);
+  if (cut_ring == nullptr) cut_ring = new Cut[kCutsKept];  // never freed: tensors may outlive main
   if (++ring.latest == 0) ring.latest = 1;
   c.id = ring.latest;
   cut_ring[c.id % kCutsKept] = c;
@@ -49,22 +52,15 @@ void mark(Leaf& leaf, std::uint32_t id, const Cut& c) {
   leaf.cuts.back() = id;
 }
 
-// The leaf under a cut that happens again and again at one place, as in an evaluation loop, has it
-// already.
-std::uint32_t marked_before(const Leaf& leaf, const Cut& c) {
-  const std::uint32_t latest = leaf.cuts.back().load(std::memory_order_relaxed);
-  return latest != 0 && same_place(cut(latest), c) ? latest : 0;
-}
-
 // Each node is walked once for each place that cuts: a metric that is read every step costs each
 // step's entries once, and a loop that cuts the same growing graph does not walk it again.
-void mark_leaves(Node& from, std::uint32_t id, const Cut& c) {
-  const std::uint32_t site = site_of(c.loc, c.op);
+void mark_leaves(Node& from, std::uint32_t id, const Cut& c, std::uint32_t site) {
   std::vector<Node*> stack{&from};
   while (!stack.empty()) {
     Node* node = stack.back();
     stack.pop_back();
     if (node->is_leaf) {
+      node->walked.store(site, std::memory_order_relaxed);
       mark(static_cast<Leaf&>(*node), id, c);
       continue;
     }
@@ -79,8 +75,9 @@ void mark_leaves(Node& from, std::uint32_t id, const Cut& c) {
 
 Cut cut(std::uint32_t id) {
   const std::lock_guard guard(ring.lock);
+  if (id == 0 || cut_ring == nullptr) return {};
   const Cut& kept = cut_ring[id % kCutsKept];
-  return id != 0 && kept.id == id ? kept : Cut();
+  return kept.id == id ? kept : Cut();
 }
 
 void note_joined(std::uint32_t id) {
@@ -92,17 +89,19 @@ void note_joined(std::uint32_t id) {
 std::uint32_t note_cut(Cut::Kind kind, const char* op, const Tensor& t) {
   const Edge& edge = gradient_edge(t);
   if (!edge) return t.impl().cut;
+  const std::uint32_t site = site_of(op);
+  if (edge.node->is_leaf && edge.node->walked.load(std::memory_order_relaxed) == site) {
+    // Again and again at one place, as in an evaluation loop.
+    return static_cast<const Leaf&>(*edge.node).cuts.back().load(std::memory_order_relaxed);
+  }
   Cut c;
   c.kind = kind;
   c.op = op;
   c.loc = call_site.loc;
   c.scope = call_site.scope;
   if (kind == Cut::Kind::kNoGrad || kind == Cut::Kind::kInference) c.guard = grad_mode_state.loc;
-  if (edge.node->is_leaf) {
-    if (const std::uint32_t id = marked_before(static_cast<const Leaf&>(*edge.node), c)) return id;
-  }
   const std::uint32_t id = write_down(c);
-  mark_leaves(*edge.node, id, c);
+  mark_leaves(*edge.node, id, c, site);
   return id;
 }
 

@@ -20,8 +20,8 @@ struct Cut {
 
 inline constexpr std::size_t kCutsKept = 1024;
 
-// Number i lies at i % kCutsKept. For debuggers; others ask cut().
-extern Cut cut_ring[kCutsKept];
+// Number i lies at i % kCutsKept; made by the first. For debuggers; others ask cut().
+extern Cut* cut_ring;
 
 // The cut of that number, or one with id 0 when it is no longer kept.
 Cut cut(std::uint32_t id);

@@ -185,7 +185,7 @@ constinit DebugRoot taper_debug_v1{
     .slabs = &newest_slab,
     .next_index = &next_index,
     .scopes = &scope_names,
-    .cuts = lens::cut_ring,
+    .cuts = &lens::cut_ring,
     .num_cuts = lens::kCutsKept,
 };
 }

@@ -65,7 +65,7 @@ struct DebugRoot {
   const std::atomic<std::uint64_t>* next_index;
   const std::vector<const std::string*>* const* scopes;
   // Where paths of gradients ended: the one of number i stands at i % num_cuts.
-  const lens::Cut* cuts;
+  const lens::Cut* const* cuts;
   std::uint64_t num_cuts;
 };
 

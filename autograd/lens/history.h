@@ -37,8 +37,9 @@ struct Backward::History {
   std::size_t furthest;  // how far the pass ever came
   std::size_t stride = 1;
   std::uint64_t most_bytes = 0;
-  std::vector<Snapshot> snapshots;                    // by rising position
-  std::vector<Ref<Node>> ran;                         // [i] ran at position first + i
+  std::vector<Snapshot> snapshots;  // by rising position
+  std::vector<Ref<Node>> ran;       // [i] ran at position first + i
+  // By position, where hooks have run: what they made of the gradients; empty: nothing.
   std::unordered_map<std::size_t, Gradients> hooked;  // by position, where hooks changed something
   // The latest step; no node: there is none.
   Ref<Node> node;

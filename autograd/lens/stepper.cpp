@@ -66,11 +66,11 @@ void Backward::History::run_hooks(Backward& pass, Node& at, Gradients& grads) {
   const bool has_hooks = at.is_leaf ? !static_cast<Leaf&>(at).hooks.empty()
                                     : static_cast<bool>(static_cast<Entry&>(at).hooks);
   if (!has_hooks) return;
-  if (is_old(pass.position())) {
-    const auto it = hooked.find(pass.position());
-    if (it != hooked.end()) grads = it->second;
+  if (const auto it = hooked.find(pass.position()); it != hooked.end()) {
+    if (!it->second.empty()) grads = it->second;
     return;
   }
+  if (is_old(pass.position())) return;  // they came too late
   Gradients given;
   std::vector<std::uint32_t> versions;
   for (const Tensor& g : grads) {
@@ -84,8 +84,8 @@ void Backward::History::run_hooks(Backward& pass, Node& at, Gradients& grads) {
     changed = changed || (made[i].defined() &&
                           (!made[i].is_same(given[i]) || made[i].version() != versions[i]));
   }
-  if (!changed) return;
-  grads = made;
+  if (changed) grads = made;
+  else made.clear();
   hooked[pass.position()] = std::move(made);
 }
 
@@ -161,6 +161,22 @@ void Backward::forget() noexcept {
   debug_.remembers = 0;
 }
 
+namespace {
+
+// Debuggers do not stop while it lives.
+class Seeking {
+ public:
+  explicit Seeking(DebugPass& pass) : pass_(pass) { pass_.seeking = 1; }
+  ~Seeking() { pass_.seeking = 0; }
+  Seeking(const Seeking&) = delete;
+  Seeking& operator=(const Seeking&) = delete;
+
+ private:
+  DebugPass& pass_;
+};
+
+}  // namespace
+
 // To a place where the pass was before; its last node runs again, so that here() can tell of it.
 void Backward::restore(std::size_t position) {
   const History::Snapshot& from = history_->latest_before(position);
@@ -176,9 +192,8 @@ void Backward::restore(std::size_t position) {
   });
   rebuild_table();
   debug_.position = from.position;
-  debug_.seeking = 1;
+  const Seeking seeking(debug_);
   while (debug_.position < position) advance();
-  debug_.seeking = 0;
 }
 
 bool Backward::step(Loc loc) {

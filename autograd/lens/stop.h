@@ -41,7 +41,7 @@ Stop scope(std::string name);
 // For messages: "at(train.cpp, 42) | nonfinite()".
 std::string to_string(const Stop& stop);
 
-namespace literals {
+inline namespace literals {
 constexpr std::uint64_t operator""_KiB(unsigned long long n) {
   return n << 10;
 }
@@ -52,6 +52,5 @@ constexpr std::uint64_t operator""_GiB(unsigned long long n) {
   return n << 30;
 }
 }  // namespace literals
-using namespace literals;
 
 }  // namespace taper::lens

@@ -32,6 +32,12 @@ Error::Error(std::string message, std::string op, SourceLoc loc, std::string sco
       scope_(std::move(scope)),
       loc_(loc) {}
 
+std::string join(std::initializer_list<TextPart> parts) {
+  std::string out;
+  for (const TextPart& part : parts) part.append_to(out);
+  return out;
+}
+
 void append(std::string& out, double x) {
   char text[32];
   for (int digits : {6, 9, 17}) {

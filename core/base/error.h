@@ -1,5 +1,6 @@
 // How Taper fails: one exception type that knows the user's line, and two checks that throw it.
 #pragma once
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -59,11 +60,33 @@ void append(std::string& out, T n) {
   else out += std::to_string(n);
 }
 
+// One part of a text: where it lies, and how it is appended. So that each of the many messages in
+// the program is a few addresses and one call.
+class TextPart {
+ public:
+  TextPart(const char* s)  // NOLINT(google-explicit-constructor)
+      : at_(s),
+        append_([](std::string& out, const void* at) { out += static_cast<const char*>(at); }) {}
+
+  template <class T>
+  requires(!std::is_convertible_v<const T&, const char*>)
+      TextPart(const T& x)  // NOLINT(google-explicit-constructor)
+      : at_(&x),
+        append_([](std::string& out, const void* at) { append(out, *static_cast<const T*>(at)); }) {
+  }
+
+  void append_to(std::string& out) const { append_(out, at_); }
+
+ private:
+  const void* at_;
+  void (*append_)(std::string& out, const void* at);
+};
+
+std::string join(std::initializer_list<TextPart> parts);
+
 // Joins its arguments to one text.
 template <class... Parts> std::string str(const Parts&... parts) {
-  std::string out;
-  (append(out, parts), ...);
-  return out;
+  return join({TextPart(parts)...});
 }
 
 // Throws Error with the op, line and scope of the thread's call site.

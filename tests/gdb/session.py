@@ -138,7 +138,7 @@ def all_of_them():
         # Without the arena's address space, which gdb would write where the kernel does not say what of it is in use.
         core = pathlib.Path(folder) / "core"
         making = [("taper break relu", None), ("run", None), (f"generate-core-file {core}", "Saved corefile")]
-        wrong += session("making a core", making, o0, TAPER_ALLOC="policy:malloc")
+        wrong += session("making a core", making, o0)
         wrong += session("core", post_mortem, o0, core)
     return wrong
 

@@ -183,7 +183,9 @@ TEST(DebugRoot, ShowsWherePathsWereCut) {
   const std::uint64_t id = number(pointer(&y, "Tensor.impl"), "TensorImpl.cut");
   ASSERT_NE(id, 0U);
   const std::uint64_t place = id % number(&taper_debug_v1, "DebugRoot.num_cuts");
-  const char* cut = pointer(&taper_debug_v1, "DebugRoot.cuts") + place * field("Cut").bytes;
+  const char* ring = nullptr;
+  std::memcpy(&ring, pointer(&taper_debug_v1, "DebugRoot.cuts"), sizeof ring);
+  const char* cut = ring + place * field("Cut").bytes;
   EXPECT_EQ(number(cut, "Cut.id"), id);
   EXPECT_EQ(number(cut, "Cut.kind"), static_cast<std::uint64_t>(lens::Cut::Kind::kDetach));
   EXPECT_EQ(number(at(cut, "Cut.loc"), "SourceLoc.line"),

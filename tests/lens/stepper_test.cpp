@@ -180,6 +180,36 @@ TEST_F(Stepping, AFailingRuleLeavesThePassWhereItWas) {
   EXPECT_THROW(pass.step(), Error);
 }
 
+TEST_F(Stepping, HooksOfARuleThatFailsRunOnce) {
+  const Tensor y = x.exp();
+  const Tensor z = y * y;
+  int calls = 0;
+  z.register_hook([&calls](const Tensor&) { ++calls; });
+  const Tensor l = z.sum();
+  {
+    const NoGradGuard no_grad;
+    y.add_(1);
+  }
+  Backward pass(l);
+  pass.step();
+  EXPECT_THROW(pass.step(), Error);
+  EXPECT_THROW(pass.step(), Error);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(taper_debug_v1.passes->seeking, 0U);
+}
+
+TEST_F(Stepping, AHookAddedAfterItsNodeRanIsNotCalledOnTheWayBack) {
+  const Tensor y = x * 2;
+  Backward pass(y.sum());
+  while (pass.step()) {
+  }
+  int calls = 0;
+  y.register_hook([&calls](const Tensor&) { ++calls; });
+  pass.seek(0);
+  pass.finish();
+  EXPECT_EQ(calls, 0);
+}
+
 TEST_F(Stepping, HooksThatWriteInPlaceDoNotReachWhatIsKept) {
   const Tensor y = x * 2;
   y.register_hook([](const Tensor& g) { g.mul_(3); });

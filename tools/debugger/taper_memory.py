@@ -329,7 +329,9 @@ class Taper:
 
     def cut(self, number):
         """None when it is no longer kept."""
-        ring, count = self.root.get("DebugRoot.cuts"), self.root.get("DebugRoot.num_cuts")
+        ring, count = self.number(self.root.get("DebugRoot.cuts"), 8), self.root.get("DebugRoot.num_cuts")
+        if not ring:
+            return None
         cut = Cut(self, ring + number % count * self.fields["Cut"][1])
         return cut if number and cut.get("Cut.id") == number else None
 
