@@ -213,7 +213,8 @@ class Recorder {
  private:
   static void note_use(Leaf& leaf, const Entry& entry) {
     leaf.last_use.store(entry.index, std::memory_order_relaxed);
-    leaf.last_scope.store(entry.scope, std::memory_order_relaxed);
+    if (leaf.scope.load(std::memory_order_relaxed) == 0)
+      leaf.scope.store(entry.scope, std::memory_order_relaxed);
     leaf.last_file.store(entry.loc.file, std::memory_order_relaxed);
     leaf.last_line.store(entry.loc.line, std::memory_order_relaxed);
   }
@@ -289,8 +290,8 @@ Tensors apply_n(Op&& op, ArrayRef<const Tensor*> inputs) {
     const Ref<Entry> entry = recorder.record();
     for (std::uint32_t k = 0; k < outputs.size(); ++k) {
       if (outputs[k].is_floating_point()) set_history(outputs[k], entry, k);
-      else outputs[k].impl().cut = lens::note_unrecorded(op, inputs);
     }
+    if (!outputs[0].is_floating_point()) outputs[0].impl().cut = lens::note_unrecorded(op, inputs);
   } else if (name.outermost() && may_cut(inputs)) {
     const std::uint32_t cut = lens::note_unrecorded(op, inputs);
     for (const Tensor& t : outputs) t.impl().cut = cut;

@@ -9,6 +9,7 @@
 #include "taper/autograd/lens/cuts.h"
 #include "taper/autograd/lens/history.h"
 #include "taper/autograd/lens/hunt.h"
+#include "taper/autograd/lens/within.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/shape.h"
@@ -139,6 +140,7 @@ Backward::Backward(ArrayRef<Tensor> roots,
                    Loc loc)
     : options_(options), loc_(loc), captured_(inputs.size()), restricted_(!inputs.empty()) {
   const Call call(loc);
+  if (options.create_graph) options_.retain_graph = true;  // the new graph needs what is saved
   TAPER_CHECK(gradients.empty() || gradients.size() == roots.size(), "backward: ", roots.size(),
               " tensors but ", gradients.size(), " gradients");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -254,10 +256,10 @@ void Backward::add(const Edge& edge, Tensor grad) {
   }
 }
 
-// Runs one node.
+// Runs one node. One that throws is lost with its gradients, unless there is a way back.
 bool Backward::advance() {
-  if (history_) history_->before(*this);
   if (heap_.empty()) return false;
+  if (history_) history_->before(*this);
   std::pop_heap(heap_.begin(), heap_.end(), [this](std::uint32_t a, std::uint32_t b) {
     return reached_[a].node->index < reached_[b].node->index;
   });
@@ -267,27 +269,51 @@ bool Backward::advance() {
   const Ref<Node> node = std::move(reached_[place].node);
   SmallVector<Tensor, 1> grads = std::move(reached_[place].grads);
   free_.push_back(place);
-  const AutoGradMode mode(options_.create_graph);
-  if (history_) history_->run_hooks(*this, *node, grads);
-  else run_hooks(*node, grads);
-  capture(*node, grads);
-  if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    lens::Hunt::look_at(*node, ArrayRef<Tensor>(grads.data(), grads.size()));
-  if (!node->is_leaf) {
-    auto& entry = static_cast<Entry&>(*node);
-    const ArrayRef<Tensor> incoming(grads.data(), grads.size());
-    const Shown shown(entry, incoming, debug_);
-    run_entry(entry, incoming);
-  } else if (!history_ || !history_->is_old(position())) {
-    run_leaf(static_cast<Leaf&>(*node), std::move(grads[0]));
+  running_ = true;
+  try {
+    run(*node, grads);
+  } catch (...) {
+    running_ = false;
+    broken_ = lens::describe(*node);
+    throw;
   }
+  running_ = false;
   ++debug_.position;
   if (history_) history_->after(*this, node, std::move(grads));
   return true;
 }
 
+void Backward::run(Node& node, SmallVector<Tensor, 1>& grads) {
+  const AutoGradMode mode(options_.create_graph, loc_);
+  if (history_) history_->run_hooks(*this, node, grads);
+  else run_hooks(node, grads);
+  capture(node, grads);
+  if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    lens::Hunt::look_at(node, ArrayRef<Tensor>(grads.data(), grads.size()));
+  if (!node.is_leaf) {
+    auto& entry = static_cast<Entry&>(node);
+    const ArrayRef<Tensor> incoming(grads.data(), grads.size());
+    const Shown shown(entry, incoming, debug_);
+    run_entry(entry, incoming);
+  } else if (!history_) {
+    run_leaf(static_cast<Leaf&>(node), std::move(grads[0]));
+  } else if (!history_->is_old(position())) {
+    run_leaf(static_cast<Leaf&>(node), grads[0]);
+  }
+}
+
+void Backward::check_usable(const char* wanted) const {
+  TAPER_CHECK(!running_, wanted,
+              ": called from within a node of this pass, by a hook or a rule; call it "
+              "between two nodes");
+  TAPER_CHECK(broken_.empty(), wanted, ": this pass failed in ", broken_,
+              ", and its gradients are lost; "
+              "make a new Backward");
+}
+
 void Backward::finish(Loc loc) {
   const Call call(loc);
+  check_usable("backward");
   if (history_) {
     while (history_->is_old(position()) && advance()) {
     }
@@ -305,6 +331,7 @@ void Backward::run_hooks(Node& node, SmallVector<Tensor, 1>& grads) {
   for (std::uint32_t s = 0; s < grads.size(); ++s) {
     if (!grads[s].defined()) continue;
     if (node.is_leaf) {
+      const lens::Within hook("hook");
       grads[s] = static_cast<Leaf&>(node).hooks.run(std::move(grads[s]));
     } else if (static_cast<Entry&>(node).hooks) {
       auto& entry = static_cast<Entry&>(node);
@@ -325,8 +352,8 @@ void Backward::run_leaf(Leaf& leaf, Tensor grad) {
   if (!options_.accumulate) return;
   const std::lock_guard lock(leaf.mutex);
   if (leaf.tensor == nullptr) return;
-  leaf.last_added = loc_;
-  leaf.dropped = SourceLoc();
+  leaf.added_at = loc_;
+  leaf.added = next_entry_index();
   if (leaf.grad.defined() && !options_.create_graph && !leaf.grad.requires_grad()) {
     leaf.grad.add_(grad);
   } else if (leaf.grad.defined()) {
@@ -364,7 +391,7 @@ void Backward::run_leaf(Leaf& leaf, Tensor grad) {
 }
 
 void Backward::consume(Entry& entry) const {
-  if (options_.retain_graph) return;
+  if (options_.retain_graph || entry.consumed) return;
   entry.consumed = true;
   entry.consumed_at = loc_;
   entry.saved.clear();

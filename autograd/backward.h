@@ -52,7 +52,8 @@ class Backward {
   bool run_until(const lens::Stop& stop, Loc loc = Loc::current());
   // To where the pass stood before its latest step.
   void back(Loc loc = Loc::current());
-  // To where it stood, or will stand, after that many nodes from its beginning.
+  // To where it stood, or will stand, after that many nodes from its beginning. A place that the
+  // pass does not have is refused; it may have run to its end to find out, with its effects.
   void seek(std::size_t position, Loc loc = Loc::current());
 
   // How many nodes have run.
@@ -86,6 +87,9 @@ class Backward {
   void rebuild_table();
   void add(const Edge& edge, Tensor grad);
   bool advance();
+  void run(Node& node, SmallVector<Tensor, 1>& grads);
+  void check_usable(const char* wanted) const;
+  void recover(std::size_t position) noexcept;
   void find_needed(ArrayRef<Tensor> roots);
   bool is_needed(const Edge& edge) const;
   void run_hooks(Node& node, SmallVector<Tensor, 1>& grads);
@@ -112,7 +116,9 @@ class Backward {
   std::vector<Tensor> captured_;
   std::vector<const Node*> needed_;  // only with inputs: those on a path to one, by address
   bool restricted_ = false;
-  DebugPass debug_;                   // for debuggers; and where the pass stands
+  DebugPass debug_;       // for debuggers; and where the pass stands
+  std::string broken_;    // the node that failed where there is no way back; empty: none
+  bool running_ = false;  // a node runs now
   std::unique_ptr<History> history_;  // from the first step() to finish()
 };
 

@@ -187,7 +187,7 @@ Leaf& leaf_of(const Tensor& t) {
 }
 
 std::string full_name(const Leaf& leaf) {
-  const std::string& scope = scope_name(leaf.last_scope.load(std::memory_order_relaxed));
+  const std::string& scope = scope_name(leaf.scope.load(std::memory_order_relaxed));
   return leaf.name.empty() || scope.empty() ? leaf.name : scope + "." + leaf.name;
 }
 

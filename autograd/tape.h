@@ -88,14 +88,16 @@ struct Leaf final : Node {
   std::string name;                 // of a module's parameter: what that module calls it
   // Where paths from here ended, the latest last; 0: none (autograd/lens/cuts.h).
   std::array<std::atomic<std::uint32_t>, 4> cuts{};
-  // The latest entry that took it, 0: none; and where that was, which completes the name.
+  // The latest entry that took it, 0: none; and where that was.
   std::atomic<std::uint64_t> last_use{0};
-  std::atomic<std::uint32_t> last_scope{0};
   std::atomic<const char*> last_file{""};
   std::atomic<std::uint32_t> last_line{0};
-  SourceLoc made_at;     // the call that made it a leaf with a gradient
-  SourceLoc last_added;  // the latest backward that added to grad; unknown: none did
-  SourceLoc dropped;     // the call that dropped grad since; unknown: none did
+  std::atomic<std::uint32_t> scope{0};  // the first module that used it, which completes the name
+  SourceLoc made_at;                    // the call that made it a leaf with a gradient
+  // The latest backward that added to grad, and the latest call that dropped it; with the next
+  // entry's index then, 0: none did.
+  SourceLoc added_at, dropped_at;
+  std::uint64_t added = 0, dropped = 0;
 };
 
 // "encoder.3.fc1.weight"; "" for a leaf that no module registered.

@@ -62,7 +62,8 @@ void clear_grad(const Tensor& t, bool set_to_none) {
   const std::lock_guard lock(leaf.mutex);
   if (set_to_none) {
     leaf.grad = Tensor();
-    leaf.dropped = call_site.loc;
+    leaf.dropped_at = call_site.loc;
+    leaf.dropped = next_entry_index();
   } else {
     leaf.grad = leaf.grad.detach().zero_();
   }

@@ -41,15 +41,46 @@ bool same_place(const Cut& a, const Cut& b) {
          a.loc.file == b.loc.file && a.scope == b.scope;
 }
 
+// What is usual and harmless does not drive out what is neither.
+int weight(const Cut& c) {
+  if (c.id == 0) return 0;
+  if (c.joined.known()) return 3;
+  return c.kind == Cut::Kind::kItem || c.kind == Cut::Kind::kNoDerivative ? 1 : 2;
+}
+
 void mark(Leaf& leaf, std::uint32_t id, const Cut& c) {
   const std::lock_guard guard(leaf.mutex);
-  for (auto& kept : leaf.cuts) {
-    if (!same_place(cut(kept), c)) continue;
-    kept = id;
-    return;
+  std::size_t least = 0;
+  int least_weight = 4;
+  for (std::size_t i = 0; i < leaf.cuts.size(); ++i) {
+    const Cut kept = cut(leaf.cuts[i]);
+    if (same_place(kept, c)) {
+      leaf.cuts[i] = id;
+      return;
+    }
+    if (weight(kept) < least_weight) {
+      least = i;
+      least_weight = weight(kept);
+    }
   }
-  for (std::size_t i = 0; i + 1 < leaf.cuts.size(); ++i) leaf.cuts[i] = leaf.cuts[i + 1].load();
+  if (weight(c) < least_weight) return;
+  for (std::size_t i = least; i + 1 < leaf.cuts.size(); ++i) leaf.cuts[i] = leaf.cuts[i + 1].load();
   leaf.cuts.back() = id;
+}
+
+// The number under which the leaf has that cut already, as in an evaluation loop; it happens again.
+std::uint32_t again(const Leaf& leaf, const Cut& c) {
+  const std::lock_guard guard(ring.lock);
+  if (cut_ring == nullptr) return 0;
+  for (const auto& kept : leaf.cuts) {
+    const std::uint32_t id = kept.load(std::memory_order_relaxed);
+    Cut& known = cut_ring[id % kCutsKept];
+    if (id == 0 || known.id != id || !same_place(known, c)) continue;
+    known.stamp = c.stamp;
+    known.guard = c.guard;
+    return id;
+  }
+  return 0;
 }
 
 // Each node is walked once for each place that cuts: a metric that is read every step costs each
@@ -60,7 +91,6 @@ void mark_leaves(Node& from, std::uint32_t id, const Cut& c, std::uint32_t site)
     Node* node = stack.back();
     stack.pop_back();
     if (node->is_leaf) {
-      node->walked.store(site, std::memory_order_relaxed);
       mark(static_cast<Leaf&>(*node), id, c);
       continue;
     }
@@ -89,19 +119,18 @@ void note_joined(std::uint32_t id) {
 std::uint32_t note_cut(Cut::Kind kind, const char* op, const Tensor& t) {
   const Edge& edge = gradient_edge(t);
   if (!edge) return t.impl().cut;
-  const std::uint32_t site = site_of(op);
-  if (edge.node->is_leaf && edge.node->walked.load(std::memory_order_relaxed) == site) {
-    // Again and again at one place, as in an evaluation loop.
-    return static_cast<const Leaf&>(*edge.node).cuts.back().load(std::memory_order_relaxed);
-  }
   Cut c;
+  c.stamp = next_entry_index();
   c.kind = kind;
   c.op = op;
   c.loc = call_site.loc;
   c.scope = call_site.scope;
   if (kind == Cut::Kind::kNoGrad || kind == Cut::Kind::kInference) c.guard = grad_mode_state.loc;
+  if (edge.node->is_leaf) {
+    if (const std::uint32_t id = again(static_cast<const Leaf&>(*edge.node), c)) return id;
+  }
   const std::uint32_t id = write_down(c);
-  mark_leaves(*edge.node, id, c, site);
+  mark_leaves(*edge.node, id, c, site_of(op));
   return id;
 }
 

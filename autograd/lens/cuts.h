@@ -12,6 +12,7 @@ struct Cut {
   std::uint32_t id = 0;  // from 1; 0: there is none
   Kind kind = Kind::kDetach;
   std::uint32_t scope = 0;
+  std::uint64_t stamp = 0;  // the next entry's index when it last happened
   const char* op = "";
   SourceLoc loc;     // of the call that cut
   SourceLoc guard;   // kNoGrad, kInference: where recording was switched off

@@ -118,7 +118,7 @@ const DebugField DebugLayout::fields[] = {
     at("Leaf.name", &Leaf::name),
     at("Leaf.cuts", &Leaf::cuts),
     at("Leaf.last_use", &Leaf::last_use),
-    at("Leaf.last_scope", &Leaf::last_scope),
+    at("Leaf.scope", &Leaf::scope),
     at("Leaf.spec", &Leaf::spec),
     type<TensorSpec>("TensorSpec"),
     at("TensorSpec.dtype", &TensorSpec::dtype),

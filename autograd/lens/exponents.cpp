@@ -83,7 +83,14 @@ std::string to_string(const Exponents& e) {
                          e.nans, " NaN\n");
   const std::int64_t most =
       e.counts.empty() ? 1 : *std::max_element(e.counts.begin(), e.counts.end());
+  bool gap = false;  // empty bins in a row are one line
   for (std::size_t i = e.counts.size(); i-- > 0;) {
+    if (e.counts[i] == 0) {
+      if (!gap) text += "      ...\n";
+      gap = true;
+      continue;
+    }
+    gap = false;
     const auto width = static_cast<std::size_t>((40 * e.counts[i] + most - 1) / most);
     text += str("  2^", padded(std::to_string(e.lowest + static_cast<int>(i)), 5), " ",
                 padded(std::to_string(e.counts[i]), 10), " ", std::string(width, '#'), "\n");

@@ -1,11 +1,10 @@
 // The Lens of a backward pass: forth and back, node by node.
 #include <algorithm>
-#include <cmath>
 #include <unordered_set>
 
 #include "taper/autograd/lens/debug_root.h"
 #include "taper/autograd/lens/history.h"
-#include "taper/autograd/ops/elementwise.h"
+#include "taper/autograd/lens/hunt_origin.h"
 
 namespace taper {
 
@@ -63,14 +62,13 @@ void Backward::History::before(const Backward& pass) {
 
 // Hooks get a copy: one that writes to its gradient in place must not change what is kept here.
 void Backward::History::run_hooks(Backward& pass, Node& at, Gradients& grads) {
-  const bool has_hooks = at.is_leaf ? !static_cast<Leaf&>(at).hooks.empty()
-                                    : static_cast<bool>(static_cast<Entry&>(at).hooks);
-  if (!has_hooks) return;
   if (const auto it = hooked.find(pass.position()); it != hooked.end()) {
     if (!it->second.empty()) grads = it->second;
     return;
   }
-  if (is_old(pass.position())) return;  // they came too late
+  const bool has_hooks = at.is_leaf ? !static_cast<Leaf&>(at).hooks.empty()
+                                    : static_cast<bool>(static_cast<Entry&>(at).hooks);
+  if (!has_hooks || is_old(pass.position())) return;  // if old, they came too late
   Gradients given;
   std::vector<std::uint32_t> versions;
   for (const Tensor& g : grads) {
@@ -96,8 +94,6 @@ void Backward::History::keep_outgoing(const Grads& grads) {
 void Backward::History::after(const Backward& pass, const Ref<Node>& at, Gradients grads) {
   node = at;
   incoming = std::move(grads);
-  if (at->is_leaf && !incoming[0].defined())
-    incoming[0] = static_cast<Leaf&>(*at).grad;  // it was taken over
   if (pass.position() <= furthest) return;
   furthest = pass.position();
   ran.push_back(at);
@@ -111,10 +107,17 @@ const Backward::History::Snapshot& Backward::History::latest_before(std::size_t 
   return *found;
 }
 
+// What would go: storages that nothing holds but what ran.
 std::uint64_t Backward::History::bytes_ran(std::size_t position) const {
-  std::uint64_t bytes = 0;
+  std::unordered_map<const Storage*, std::uint32_t> holders;
   for (std::size_t i = 0; i < position - first; ++i) {
-    if (!ran[i]->is_leaf) bytes += static_cast<const Entry&>(*ran[i]).saved_bytes;
+    if (ran[i]->is_leaf) continue;
+    for (const SavedTensor& s : static_cast<const Entry&>(*ran[i]).saved)
+      ++holders[s.storage.get()];
+  }
+  std::uint64_t bytes = 0;
+  for (const auto& [storage, count] : holders) {
+    if (storage->refs.load(std::memory_order_relaxed) == count) bytes += storage->nbytes();
   }
   return bytes;
 }
@@ -151,11 +154,13 @@ void Backward::remember(const char* wanted) {
   debug_.remembers = 1;
 }
 
-// The entries that ran count as run now: without retain_graph they give back what they saved.
+// The entries that ran, and were not gone back over, count as run now: without retain_graph they
+// give back what they saved.
 void Backward::forget() noexcept {
   if (!history_) return;
-  for (const Ref<Node>& node : history_->ran) {
-    if (!node->is_leaf) consume(static_cast<Entry&>(*node));
+  for (std::size_t i = 0; i < debug_.position - history_->first; ++i) {
+    Node& node = *history_->ran[i];
+    if (!node.is_leaf) consume(static_cast<Entry&>(node));
   }
   history_.reset();
   debug_.remembers = 0;
@@ -196,15 +201,25 @@ void Backward::restore(std::size_t position) {
   while (debug_.position < position) advance();
 }
 
+// After a node that failed: to that place again, if rules still run that ran before.
+void Backward::recover(std::size_t position) noexcept {
+  try {
+    broken_.clear();
+    restore(position);
+  } catch (...) {  // advance() has noted it
+  }
+}
+
 bool Backward::step(Loc loc) {
   const Call call(loc);
+  check_usable("step");
   if (!history_ && heap_.empty()) return false;
   remember("step");
   const std::size_t start = debug_.position;
   try {
     return advance();
   } catch (...) {
-    restore(start);  // a rule that failed leaves the pass where it was
+    recover(start);  // a rule that failed leaves the pass where it was
     throw;
   }
 }
@@ -223,6 +238,7 @@ bool Backward::next_module(Loc loc) {
 
 void Backward::back(Loc loc) {
   const Call call(loc);
+  check_usable("back");
   remember("back");
   TAPER_CHECK(debug_.position > history_->first, "back: no step has been taken since the pass ",
               history_->first == 0 ? "began" : "began to remember its way");
@@ -231,6 +247,7 @@ void Backward::back(Loc loc) {
 
 void Backward::seek(std::size_t position, Loc loc) {
   const Call call(loc);
+  check_usable("seek");
   remember("seek");
   TAPER_CHECK(position >= history_->first, "seek: to node ", position,
               ", but the pass remembers its way only from node ", history_->first, " on");
@@ -241,11 +258,13 @@ void Backward::seek(std::size_t position, Loc loc) {
   const std::size_t start = debug_.position;
   if (position < debug_.position || (position == debug_.position && !history_->node))
     restore(position);
-  while (debug_.position < position) {
-    if (advance()) continue;
-    const std::size_t all = debug_.position;
-    restore(start);
-    fail(str("seek: to node ", position, " of a pass that has ", all));
+  try {
+    while (debug_.position < position) {
+      TAPER_CHECK(advance(), "seek: to node ", position, " of a pass that has ", debug_.position);
+    }
+  } catch (...) {
+    recover(start);
+    throw;
   }
 }
 
@@ -264,10 +283,8 @@ bool is_within(const std::string& scope, const std::string& module) {
 }
 
 bool all_finite(const Tensor& t) {
-  if (!t.defined()) return true;
-  const NoGradGuard no_grad;
-  // 0 * x is 0 for every number, and NaN for what is none.
-  return std::isfinite((t * 0).sum().item<double>());
+  return !t.defined() || !t.is_floating_point() ||
+         lens::first_nonfinite(t.as<In>(), t.device(), 0) < 0;
 }
 
 }  // namespace
@@ -305,6 +322,7 @@ bool Backward::run_until(const lens::Stop& stop, Loc loc) {
 }
 
 const Node& Backward::node() const {
+  TAPER_CHECK(!running_, "here: a node runs just now; ask after the step");
   TAPER_CHECK(history_ || heap_.empty(), "here: no node has run yet; call step() first");
   TAPER_CHECK(history_, "here: the pass has finished; go by step() or run_until() to look at it");
   TAPER_CHECK(history_->node, "here: the pass stands before its first node; call step()");

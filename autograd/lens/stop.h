@@ -38,9 +38,6 @@ Stop entry(std::uint64_t index);
 // An entry of that module, or of one inside it: "encoder.3".
 Stop scope(std::string name);
 
-// For messages: "at(train.cpp, 42) | nonfinite()".
-std::string to_string(const Stop& stop);
-
 inline namespace literals {
 constexpr std::uint64_t operator""_KiB(unsigned long long n) {
   return n << 10;

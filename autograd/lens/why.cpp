@@ -1,10 +1,12 @@
 // Where a gradient's path was cut, or where it became zero.
 #include <algorithm>
+#include <cstdio>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "taper/autograd/lens/answers.h"
 #include "taper/autograd/lens/cuts.h"
+#include "taper/autograd/lens/within.h"
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/reduce.h"
@@ -12,19 +14,27 @@
 namespace taper::lens {
 namespace {
 
+std::string norm_text(const Tensor& t) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g",
+                t.detach().to(kDouble).square().sum().sqrt().item<double>());
+  return text;
+}
+
 std::string name_of(const Tensor& t) {
   const AutogradMeta* meta = t.impl().meta;
   const std::string name = meta != nullptr && meta->leaf ? full_name(*meta->leaf) : "";
   return name.empty() ? str("the tensor ", t.dtype(), " ", t.sizes()) : str(name, " ", t.sizes());
 }
 
-// The likeliest first: one whose result went on into a recorded op, later before earlier; then
-// what was cut and never used again, among which reading a number is the most usual and harmless.
-std::vector<Cut> cuts_of(const Leaf& leaf) {
+// Of those that happened since `stamp`, the likeliest first: one whose result went on into a
+// recorded op, later before earlier; then what was cut and never used again, among which reading a
+// number is the most usual and harmless.
+std::vector<Cut> cuts_of(const Leaf& leaf, std::uint64_t stamp) {
   std::vector<Cut> cuts;
   for (const auto& id : leaf.cuts) {
     const Cut c = cut(id.load(std::memory_order_relaxed));
-    if (c.id != 0) cuts.push_back(c);
+    if (c.id != 0 && c.stamp >= stamp) cuts.push_back(c);
   }
   const auto rank = [](const Cut& c) {
     using Kind = Cut::Kind;
@@ -32,7 +42,7 @@ std::vector<Cut> cuts_of(const Leaf& leaf) {
     return c.kind == Kind::kItem ? 3 : c.kind == Kind::kNoDerivative ? 2 : 1;
   };
   std::stable_sort(cuts.begin(), cuts.end(), [&](const Cut& a, const Cut& b) {
-    return rank(a) != rank(b) ? rank(a) < rank(b) : a.id > b.id;
+    return rank(a) != rank(b) ? rank(a) < rank(b) : a.stamp > b.stamp;
   });
   return cuts;
 }
@@ -54,20 +64,31 @@ std::string last_use(const Leaf& leaf) {
   return text.substr(0, text.find(" in "));
 }
 
-std::string why_no_leaf_grad(const std::string& name, const Leaf& leaf) {
-  if (leaf.last_added.known()) {
-    return str(name, ": its gradient was dropped",
-               leaf.dropped.known() ? " at " + taper::to_string(leaf.dropped) : "",
-               ", after backward at ", taper::to_string(leaf.last_added), " had added to it");
-  }
-  const std::vector<Cut> cuts = cuts_of(leaf);
+// What happened last counts: a cut, a use that came to nothing, or a gradient that was dropped.
+std::string why_no_leaf_grad(const std::string& name, Leaf& leaf) {
+  const std::lock_guard lock(leaf.mutex);
+  const std::uint64_t use = leaf.last_use.load(std::memory_order_relaxed);
+  const std::uint64_t since = std::max(leaf.added, leaf.dropped);
+  const std::vector<Cut> cuts = cuts_of(leaf, std::max(since, use));
   if (!cuts.empty()) return list_of(name, cuts);
-  if (leaf.last_use == 0) {
-    return str(name, ": made at ", taper::to_string(leaf.made_at),
-               ", and no recorded op has used it; is it part of forward()?");
+  if (use >= since && use != 0) {
+    std::string text =
+        str(name, ": used last at ", last_use(leaf),
+            ", but no backward ran over what came of it; does the loss depend on it?");
+    for (const Cut& c : cuts_of(leaf, since))
+      text += str("\n  before that its path was cut by ", to_string(c));
+    return text;
   }
-  return str(name, ": used last at ", last_use(leaf),
-             ", but no backward ran over what came of it; does the loss depend on it?");
+  if (leaf.dropped != 0) {
+    return str(name, ": its gradient was dropped at ", taper::to_string(leaf.dropped_at),
+               ", after backward at ", taper::to_string(leaf.added_at), " had added to it");
+  }
+  if (leaf.added != 0) {
+    return str(name, ": backward at ", taper::to_string(leaf.added_at),
+               " added to its gradient, which was reset since");
+  }
+  return str(name, ": made at ", taper::to_string(leaf.made_at),
+             ", and no recorded op has used it; is it part of forward()?");
 }
 
 }  // namespace
@@ -75,16 +96,19 @@ std::string why_no_leaf_grad(const std::string& name, const Leaf& leaf) {
 std::string why_none(const Tensor& param, Loc loc) {
   const Call call(loc);
   const std::string name = name_of(param);
-  if (param.grad().defined()) {
-    return str(name, ": there is a gradient, of norm ",
-               param.grad().detach().to(kDouble).square().sum().sqrt().item<double>());
-  }
+  const Within our_own("why_none");
+  if (param.grad().defined())
+    return str(name, ": there is a gradient, of norm ", norm_text(param.grad()));
   const AutogradMeta* meta = param.impl().meta;
   const Edge& edge = gradient_edge(param);
   if (edge && !edge.node->is_leaf && !param.retains_grad()) {
     return str(
         name, ": it was made by ", describe(*edge.node),
         "; gradients stay with leaves alone, unless retain_grad() is called before backward");
+  }
+  if (edge && !edge.node->is_leaf) {
+    return str(name, ": it keeps its gradient, but no backward ran over ", describe(*edge.node),
+               " since retain_grad()");
   }
   if (edge) return why_no_leaf_grad(name, *meta->leaf);
   const Cut own = cut(param.impl().cut);
@@ -191,6 +215,7 @@ std::string why_zero(const Tensor& param, const Tensor& root, Loc loc) {
     from = stand_in(found.back());
   }
   const NoGradGuard no_grad;
+  const Within our_own("why_zero");
   const Tensor ones_of = from.numel() == 1 ? Tensor() : ones_like(from.detach());
   BackwardOptions options;
   options.retain_graph = true;
@@ -224,8 +249,7 @@ std::string why_zero(const Tensor& param, const Tensor& root, Loc loc) {
            : !stops.empty() ? stops
                             : str(name, ": the paths to it cancel each other");
   }
-  std::string answer = str(name, ": its gradient is not zero, but of norm ",
-                           grad.to(kDouble).square().sum().sqrt().item<double>());
+  std::string answer = str(name, ": its gradient is not zero, but of norm ", norm_text(grad));
   if (param.grad().defined() && all_zero(param.grad()))
     answer += "; grad() holds zeros all the same: a hook, or zero_grad(false) after backward?";
   return answer;

@@ -164,7 +164,7 @@ TEST(DebugRoot, ShowsEntriesLeavesAndScopes) {
   EXPECT_EQ(number(leaf, "Node.is_leaf"), 1U);
   EXPECT_EQ(string(at(leaf, "Leaf.name")), "weight");
   EXPECT_EQ(number(leaf, "Leaf.last_use"), number(linear, "Node.index"));
-  EXPECT_EQ(scope(number(leaf, "Leaf.last_scope")), "Sequential.0");
+  EXPECT_EQ(scope(number(leaf, "Leaf.scope")), "Sequential.0");
 
   out.sum().backward();
   EXPECT_EQ(number(node, "Entry.consumed"), 1U);

@@ -78,7 +78,7 @@ TEST_F(Stepping, ThousandRandomSeeksGiveTheSameBits) {
   int calls = 0;
   x.register_hook([&calls](const Tensor& g) {
     ++calls;
-    return g * 1;
+    return g * 3;
   });
   Backward pass(loss());
   std::vector<Moment> seen(1);
@@ -108,7 +108,8 @@ TEST_F(Stepping, ThousandRandomSeeksGiveTheSameBits) {
   }
   pass.finish();
   EXPECT_EQ(calls, 1);
-  for (std::size_t i = 0; i < expected.size(); ++i)
+  EXPECT_TRUE(same_bits(grads()[0], expected[0] * 3));
+  for (std::size_t i = 1; i < expected.size(); ++i)
     EXPECT_TRUE(same_bits(grads()[i], expected[i])) << i;
 }
 
@@ -208,6 +209,126 @@ TEST_F(Stepping, AHookAddedAfterItsNodeRanIsNotCalledOnTheWayBack) {
   pass.seek(0);
   pass.finish();
   EXPECT_EQ(calls, 0);
+}
+
+// However a rule is reached that fails, no gradient gets lost in silence.
+TEST_F(Stepping, AFailureNeverLosesAGradient) {
+  const auto failing = [&](const Tensor& y) {
+    const Tensor l = (y * y).sum() + x.sum();
+    const NoGradGuard no_grad;
+    y.add_(1);
+    return l;
+  };
+  const char* cause = "has been written since";
+  {
+    Backward pass(failing(x.exp()));
+    EXPECT_NE(message_of([&] { pass.finish(); }).find(cause), std::string::npos);
+    const std::string again = message_of([&] { pass.finish(); });
+    EXPECT_NE(again.find("this pass failed in #"), std::string::npos) << again;
+    EXPECT_NE(message_of([&] { pass.step(); }).find("make a new Backward"), std::string::npos);
+  }
+  {
+    Backward pass(failing(x.exp()));
+    pass.step();
+    const std::size_t start = pass.position();
+    EXPECT_NE(message_of([&] { pass.seek(6); }).find(cause), std::string::npos);
+    EXPECT_EQ(pass.position(), start);
+    EXPECT_NE(message_of([&] { pass.finish(); }).find(cause), std::string::npos);
+  }
+  {
+    const Tensor y = x.exp();
+    const Tensor l = (y * y).sum();
+    Backward pass(l);
+    pass.step();
+    pass.step();
+    pass.step();
+    l.backward();  // gives back what the first pass needs
+    EXPECT_NE(message_of([&] { pass.back(); }).find("already run backwards"), std::string::npos);
+    EXPECT_EQ(taper_debug_v1.passes->seeking, 0U);
+    EXPECT_NE(message_of([&] { pass.finish(); }).find("this pass failed"), std::string::npos);
+  }
+}
+
+TEST_F(Stepping, AHookMayNotStepItsOwnPass) {
+  const Tensor y = x * 2;
+  Backward* pass = nullptr;
+  std::string message;
+  y.register_hook([&](const Tensor&) {
+    message = message_of([&] { pass->step(); }) + message_of([&] { pass->here(); });
+  });
+  Backward made((y * y).sum());
+  pass = &made;
+  made.finish();
+  EXPECT_NE(message.find("step: called from within a node"), std::string::npos) << message;
+  EXPECT_NE(message.find("a node runs just now"), std::string::npos) << message;
+}
+
+TEST_F(Stepping, WhatAHookMadeIsReplayed) {
+  const Tensor y = x * 2;
+  const unsigned scaled = y.register_hook([](const Tensor& g) { return g * 10; });
+  const unsigned once = x.register_hook([](const Tensor& g) { return g * 3; });
+  Backward pass(y.sum());
+  while (pass.step()) {
+  }
+  const std::size_t end = pass.position();
+  const double norm = pass.here().norms_in[0];
+  y.remove_hook(scaled);
+  x.remove_hook(once);
+  pass.seek(0);
+  pass.seek(end);
+  EXPECT_EQ(pass.here().norms_in[0], norm);
+  EXPECT_TRUE(equal(x.grad(), full_like(x, 60)));
+}
+
+TEST_F(Stepping, TheEndIsStillAtItsLastNode) {
+  x.sum().backward();
+  Backward pass((x * 2).sum());
+  while (pass.step()) {
+  }
+  const Moment last = pass.here();
+  EXPECT_TRUE(last.is_leaf);
+  EXPECT_TRUE(equal(last.grads_in[0], full_like(x, 2)));  // what came, not what has added up
+  EXPECT_FALSE(pass.run_until(op("no such op")));
+  EXPECT_EQ(pass.here().entry, last.entry);
+}
+
+TEST_F(Stepping, BytesFreedAreThoseThatNothingElseHolds) {
+  const Tensor w = randn({64, 64}, requires_grad());
+  Tensor h = randn({1, 64});
+  for (int i = 0; i < 10; ++i) h = matmul(h, w);
+  const Tensor loss = h.sum();
+  h = Tensor();
+  Backward pass(loss);
+  EXPECT_FALSE(pass.run_until(bytes_freed(16384)));  // w itself stays; its products are 256 B each
+  pass.seek(0);
+  EXPECT_TRUE(pass.run_until(bytes_freed(1024)));
+}
+
+TEST_F(Stepping, StopsAtEntriesScopesAndBadNumbers) {
+  const Tensor l = loss();
+  Backward pass(l);
+  ASSERT_TRUE(pass.run_until(scope("fc1")));
+  const std::uint64_t number = pass.here().entry;
+  EXPECT_EQ(pass.here().scope, "fc1");
+  pass.seek(0);
+  ASSERT_TRUE(pass.run_until(entry(number)));
+  EXPECT_EQ(pass.here().op, "linear");
+  EXPECT_FALSE(pass.run_until(at("other_test.cpp", 21)));
+  const Tensor bad = x.square().sum().sqrt() * zeros({}) / zeros({});
+  Backward nan_pass(bad);
+  ASSERT_TRUE(nan_pass.run_until(nonfinite()));
+  EXPECT_EQ(nan_pass.here().op, "div");
+}
+
+TEST_F(Stepping, GoingBackToTheBeginningLeavesTheGraphWhole) {
+  const Tensor l = x.square().sum();
+  {
+    Backward pass(l);
+    pass.step();
+    pass.back();
+  }
+  l.backward();
+  EXPECT_TRUE(equal(x.grad(), x.detach() * 2));
 }
 
 TEST_F(Stepping, HooksThatWriteInPlaceDoNotReachWhatIsKept) {

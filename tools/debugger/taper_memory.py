@@ -182,7 +182,7 @@ class Leaf(Node):
 
     def __str__(self):
         name = self.taper.string(self.at("Leaf.name"))
-        scope = self.taper.scope(self.get("Leaf.last_scope"))
+        scope = self.taper.scope(self.get("Leaf.scope"))
         if not name:
             return f"a leaf {shape(self.spec.sizes)}"
         return f"{scope}.{name}" if scope else name
