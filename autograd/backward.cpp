@@ -269,9 +269,18 @@ bool Backward::advance() {
   const Ref<Node> node = std::move(reached_[place].node);
   SmallVector<Tensor, 1> grads = std::move(reached_[place].grads);
   free_.push_back(place);
+  const AutoGradMode mode(options_.create_graph, loc_);
   running_ = true;
   try {
-    run(*node, grads);
+    show_to_user(*node, grads);
+    if (node->is_leaf) {
+      if (!history_) run_leaf(static_cast<Leaf&>(*node), std::move(grads[0]));
+      else if (!history_->is_old(position())) run_leaf(static_cast<Leaf&>(*node), grads[0]);
+    } else {
+      const ArrayRef<Tensor> incoming(grads.data(), grads.size());
+      const Shown shown(static_cast<Entry&>(*node), incoming, debug_);
+      run_entry(static_cast<Entry&>(*node), incoming);
+    }
   } catch (...) {
     running_ = false;
     broken_ = lens::describe(*node);
@@ -283,23 +292,13 @@ bool Backward::advance() {
   return true;
 }
 
-void Backward::run(Node& node, SmallVector<Tensor, 1>& grads) {
-  const AutoGradMode mode(options_.create_graph, loc_);
+// The gradients that have come: to hooks, to who asked for them, and to a hunt.
+void Backward::show_to_user(Node& node, SmallVector<Tensor, 1>& grads) {
   if (history_) history_->run_hooks(*this, node, grads);
   else run_hooks(node, grads);
   capture(node, grads);
   if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
     lens::Hunt::look_at(node, ArrayRef<Tensor>(grads.data(), grads.size()));
-  if (!node.is_leaf) {
-    auto& entry = static_cast<Entry&>(node);
-    const ArrayRef<Tensor> incoming(grads.data(), grads.size());
-    const Shown shown(entry, incoming, debug_);
-    run_entry(entry, incoming);
-  } else if (!history_) {
-    run_leaf(static_cast<Leaf&>(node), std::move(grads[0]));
-  } else if (!history_->is_old(position())) {
-    run_leaf(static_cast<Leaf&>(node), grads[0]);
-  }
 }
 
 void Backward::check_usable(const char* wanted) const {

@@ -87,7 +87,7 @@ class Backward {
   void rebuild_table();
   void add(const Edge& edge, Tensor grad);
   bool advance();
-  void run(Node& node, SmallVector<Tensor, 1>& grads);
+  void show_to_user(Node& node, SmallVector<Tensor, 1>& grads);
   void check_usable(const char* wanted) const;
   void recover(std::size_t position) noexcept;
   void find_needed(ArrayRef<Tensor> roots);
