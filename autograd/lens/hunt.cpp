@@ -186,8 +186,9 @@ std::string Hunt::report() const {
   const std::lock_guard lock(state_->mutex);
   if (!state_->text.empty()) return state_->text;
   if (state_->origins.empty()) return "every number so far is finite";
-  std::string text = str(state_->origins.size(),
-                         " places made an infinity or a NaN; none has reached "
+  const std::size_t places = state_->origins.size();
+  std::string text = str(places, places == 1 ? " place" : " places",
+                         " made an infinity or a NaN; none has reached "
                          "a loss or a gradient that backward was shown");
   for (const Origin& o : state_->origins) text += to_string(o, nullptr);
   return text;

@@ -193,6 +193,31 @@ std::string told(bool first, const std::string& name, const Entry& entry) {
   return text;
 }
 
+// The latest recorded result that depends on a tensor.
+Tensor latest_result(const AutogradMeta& meta, const std::string& name) {
+  const std::vector<Ref<Entry>> found =
+      meta.leaf ? dependents(*meta.leaf) : std::vector<Ref<Entry>>();
+  TAPER_CHECK(!found.empty(), "why_zero: nothing that is alive depends on ", name,
+              "; give the loss, and keep it");
+  const Entry& last = *found.back();
+  TAPER_CHECK(
+      !last.consumed, "why_zero: ", describe(last), " was run backwards at ",
+      taper::to_string(last.consumed_at),
+      " and gave back what it had saved; ask before backward, or run that with retain_graph");
+  return stand_in(found.back());
+}
+
+// The ops on a path that let nothing through, in the order of the forward; "" when there are none.
+std::string blocked(const std::vector<Ref<Entry>>& backwards,
+                    const std::unordered_set<const Node*>& on_path,
+                    const std::string& name) {
+  std::string text;
+  for (auto it = backwards.rbegin(); it != backwards.rend(); ++it) {
+    if (blocks_all(**it, on_path)) text += told(text.empty(), name, **it);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string why_zero(const Tensor& param, const Tensor& root, Loc loc) {
@@ -201,19 +226,7 @@ std::string why_zero(const Tensor& param, const Tensor& root, Loc loc) {
   const AutogradMeta* meta = param.impl().meta;
   TAPER_CHECK(meta != nullptr && meta->edge, "why_zero: ", name,
               " does not require grad; ask why_none");
-  Tensor from = root;
-  if (!from.defined()) {
-    std::vector<Ref<Entry>> found =
-        meta->leaf ? dependents(*meta->leaf) : std::vector<Ref<Entry>>();
-    TAPER_CHECK(!found.empty(), "why_zero: nothing that is alive depends on ", name,
-                "; give the loss, and keep it");
-    const Entry& last = *found.back();
-    TAPER_CHECK(
-        !last.consumed, "why_zero: ", describe(last), " was run backwards at ",
-        taper::to_string(last.consumed_at),
-        " and gave back what it had saved; ask before backward, or run that with retain_graph");
-    from = stand_in(found.back());
-  }
+  const Tensor from = root.defined() ? root : latest_result(*meta, name);
   const NoGradGuard no_grad;
   const Within our_own("why_zero");
   const Tensor ones_of = from.numel() == 1 ? Tensor() : ones_like(from.detach());
@@ -237,17 +250,14 @@ std::string why_zero(const Tensor& param, const Tensor& root, Loc loc) {
       stops += told(stops.empty(), name, entry);
   }
   const Tensor& grad = pass.captured(0);
-  if (!grad.defined())
+  if (!grad.defined()) {
     return str(name, ": ", describe(*gradient_edge(from).node),
                " does not depend on it; ask why_none");
+  }
   if (all_zero(grad)) {
-    std::string blocks;
-    for (auto it = path.rbegin(); it != path.rend(); ++it) {
-      if (blocks_all(**it, on_path)) blocks += told(blocks.empty(), name, **it);
-    }
-    return !blocks.empty()  ? blocks
-           : !stops.empty() ? stops
-                            : str(name, ": the paths to it cancel each other");
+    const std::string blocks = blocked(path, on_path, name);
+    if (!blocks.empty()) return blocks;
+    return stops.empty() ? str(name, ": the paths to it cancel each other") : stops;
   }
   std::string answer = str(name, ": its gradient is not zero, but of norm ", norm_text(grad));
   if (param.grad().defined() && all_zero(param.grad()))

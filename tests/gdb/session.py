@@ -135,7 +135,6 @@ def all_of_them():
         shutil.copy(library, stripped)
         subprocess.run(["strip", stripped], check=True)
         wrong += session("stripped", optimised, o2, LD_LIBRARY_PATH=folder)
-        # Without the arena's address space, which gdb would write where the kernel does not say what of it is in use.
         core = pathlib.Path(folder) / "core"
         making = [("taper break relu", None), ("run", None), (f"generate-core-file {core}", "Saved corefile")]
         wrong += session("making a core", making, o0)

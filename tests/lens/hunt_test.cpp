@@ -82,8 +82,8 @@ TEST(Hunt, MaskedScoresAreLegal) {
     const std::uint32_t at = __LINE__ + 1;
     const Tensor masked = x.masked_fill(mask, -kInf);
     masked.softmax(1).square().sum().backward();
-    EXPECT_TRUE(
-        says(hunt.report(), {"1 places", "masked_fill at " + line(at), "it is the number -inf"}));
+    EXPECT_TRUE(says(hunt.report(),
+                     {"1 place made", "masked_fill at " + line(at), "it is the number -inf"}));
   }
 }
 
