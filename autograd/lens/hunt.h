@@ -15,7 +15,8 @@ namespace taper::lens {
 // with the line that made the number; or, with kReport, the log gets one warning and it goes on.
 //   lens::Hunt hunt;
 //   loss.backward();  // "the loss is nan; it began in forward: #12 log at train.cpp:42 ..."
-// Costs some 10 % of a training step on the CPU (./dev bench lens); on CUDA each kernel is waited for.
+// Costs some 10 % of a training step on the CPU (./dev bench lens); on CUDA each kernel is waited
+// for.
 class Hunt final : public Probe {
  public:
   enum class Found : std::uint8_t { kThrow, kReport };
