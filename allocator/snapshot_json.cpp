@@ -16,26 +16,11 @@
 
 #include "taper/allocator/snapshot.h"
 #include "taper/allocator/snapshot_file.h"
-#include "taper/allocator/utf8.h"
 #include "taper/core/base/error.h"
+#include "taper/core/base/utf8.h"
 
 namespace taper {
 namespace {
-
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (const char c : mended_utf8(s)) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < ' ') {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", c);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
 
 class JsonWriter {
  public:
@@ -65,7 +50,7 @@ class JsonWriter {
 
   void text(const char* name, const std::string& s) {
     key(name);
-    file_.put(quoted(s));
+    file_.put(json_quoted(s));
   }
 
   void number(const char* name, std::uint64_t n) {

@@ -6,8 +6,8 @@
 #include "taper/allocator/snapshot.h"
 #include "taper/allocator/snapshot_file.h"
 #include "taper/allocator/snapshot_fit.h"
-#include "taper/allocator/utf8.h"
 #include "taper/core/base/error.h"
+#include "taper/core/base/utf8.h"
 
 namespace taper {
 namespace {

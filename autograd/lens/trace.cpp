@@ -5,23 +5,10 @@
 #include <fstream>
 #include <map>
 
+#include "taper/core/base/utf8.h"
+
 namespace taper::lens {
 namespace {
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 // The format counts in microseconds.
 std::string micro(std::int64_t ns) {
@@ -58,25 +45,27 @@ class Trace {
   void name(std::uint32_t track) {
     const std::string text = str("thread ", track / 2, track % 2 == 0 ? " forward" : " backward");
     file_ << ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":" << track
-          << ",\"name\":\"thread_name\",\"args\":{\"name\":" << quoted(text) << "}}"
+          << ",\"name\":\"thread_name\",\"args\":{\"name\":" << json_quoted(text) << "}}"
           << ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":" << track
           << ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":" << track << "}}";
   }
 
   // Around the kernels of a call.
   void slice(const std::string& name, const ProfileEvent& e, std::int64_t end) {
-    file_ << ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":" << track_of(e) << ",\"name\":" << quoted(name)
-          << ",\"cat\":\"call\",\"ts\":" << micro(e.start) << ",\"dur\":" << micro(end - e.start)
-          << ",\"args\":{\"line\":" << quoted(taper::to_string(e.loc)) << "}}";
+    file_ << ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":" << track_of(e)
+          << ",\"name\":" << json_quoted(name) << ",\"cat\":\"call\",\"ts\":" << micro(e.start)
+          << ",\"dur\":" << micro(end - e.start)
+          << ",\"args\":{\"line\":" << json_quoted(taper::to_string(e.loc)) << "}}";
   }
 
   void kernel(const ProfileEvent& e) {
     const double time = e.duration > 0 ? static_cast<double>(e.duration) : 1;
     file_ << ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":" << track_of(e)
-          << ",\"name\":" << quoted(e.kernel) << ",\"cat\":\"kernel\",\"ts\":" << micro(e.start)
-          << ",\"dur\":" << micro(e.duration) << ",\"args\":{\"op\":" << quoted(e.op)
-          << ",\"line\":" << quoted(taper::to_string(e.loc))
-          << ",\"module\":" << quoted(scope_name(e.scope)) << ",\"entry\":" << e.entry
+          << ",\"name\":" << json_quoted(e.kernel)
+          << ",\"cat\":\"kernel\",\"ts\":" << micro(e.start) << ",\"dur\":" << micro(e.duration)
+          << ",\"args\":{\"op\":" << json_quoted(e.op)
+          << ",\"line\":" << json_quoted(taper::to_string(e.loc))
+          << ",\"module\":" << json_quoted(scope_name(e.scope)) << ",\"entry\":" << e.entry
           << ",\"bytes read\":" << e.read << ",\"bytes written\":" << e.written
           << ",\"flops\":" << static_cast<std::uint64_t>(e.flops)
           << ",\"GFLOP/s\":" << micro(static_cast<std::int64_t>(1e3 * e.flops / time)) << "}}";

@@ -109,7 +109,7 @@ TEST(Cuts, ManyThreadsCutTheSameLeaves) {
     });
   }
   for (std::thread& t : threads) t.join();
-  EXPECT_TRUE(w.grad().defined());
+  EXPECT_TRUE(allclose(w.grad(), w.detach() * 16000, 1e-3));  // each round adds 2 w
 }
 
 // A metric that is read in each round of a loop over one growing graph must not walk it each time.

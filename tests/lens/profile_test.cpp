@@ -154,7 +154,7 @@ TEST(Profile, WritesATraceThatPerfettoTakes) {
   Net net;
   const Tensor x = randn({16, 64}), y = randint(4, {16});
   const Profile profile;
-  const Scope odd("a \"quoted\" \\ scope\n");
+  const Scope odd("a \"quoted\" \\ scope\n\xff");
   nn::functional::cross_entropy(net->forward(x), y).backward();
   const nlohmann::json events = trace_of(profile);
   std::map<int, std::vector<std::pair<double, double>>> slices;

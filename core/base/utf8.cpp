@@ -1,5 +1,7 @@
 // Finds the characters of a UTF-8 text.
-#include "taper/allocator/utf8.h"
+#include "taper/core/base/utf8.h"
+
+#include <cstdio>
 
 namespace taper {
 namespace {
@@ -33,6 +35,21 @@ std::string mended_utf8(const std::string& text) {
     i += n == 0 ? 1 : n;
   }
   return out;
+}
+
+std::string json_quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : mended_utf8(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < ' ') {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
 }
 
 }  // namespace taper
