@@ -101,7 +101,7 @@ double nanoseconds_per_tick() {
 
 std::uint32_t intern_site() {
   const CallSite& s = call_site;
-  const SourceLoc loc = s.active ? s.loc : SourceLoc();
+  const SourceLoc loc = s.loc();
   return site_table.find(
       {loc.file, s.op != nullptr ? s.op : s.function, s.entry, loc.function, loc.line, s.scope});
 }

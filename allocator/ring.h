@@ -13,7 +13,7 @@ namespace taper {
 std::uint32_t intern_site();
 
 inline std::uint32_t current_site() {
-  return call_site.active || call_site.op != nullptr ? intern_site() : 0;
+  return call_site.active() || call_site.op != nullptr ? intern_site() : 0;
 }
 
 TraceSite site_of(std::uint32_t site);

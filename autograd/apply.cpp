@@ -160,7 +160,7 @@ class Recorder {
                 "has no deterministic kernel on ", frame_.device(),
                 ", and set_deterministic(true) is in force");
     if (needs_ != 0) call_site.entry_index = next_entry_index();
-    const AutoGradMode forward_is_not_recorded(false);
+    const GradModeSetting not_recorded({false, grad_mode_state.inference});
     try {
       op_.forward(frame_);
     } catch (const Error& e) {
@@ -185,7 +185,7 @@ class Recorder {
 
   Ref<Entry> record() {
     Ref<Entry> entry = new_entry();
-    entry->loc = call_site.loc;
+    entry->loc = call_site.loc();
     entry->scope = call_site.scope;
     entry->stream = frame_.exec().stream;
     for (std::size_t i = 0; i < frame_.size(); ++i) {

@@ -84,8 +84,8 @@ class Shown {
 class AtEntry {
  public:
   explicit AtEntry(const Entry& entry) : kept_(call_site) {
-    call_site = {entry.loc, entry.op->name(), entry.scope, true,
-                 nullptr,   entry.op->name(), entry.index};
+    const char* op = entry.op->name();
+    call_site = {&entry.loc, op, nullptr, op, entry.index, entry.scope};
   }
 
   ~AtEntry() { call_site = kept_; }
@@ -151,7 +151,8 @@ Backward::Backward(ArrayRef<Tensor> roots,
   if (restricted_) find_needed(roots);
   if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
     lens::Hunt::look_at_roots(roots, gradients);
-  const AutoGradMode mode(options_.create_graph);
+  const GradModeSetting mode(
+      {options_.create_graph, grad_mode_state.inference, &loc_});
   for (std::size_t i = 0; i < roots.size(); ++i) {
     Tensor g = root_gradient(roots[i], gradients.empty() ? Tensor() : gradients[i]);
     const Edge& edge = gradient_edge(roots[i]);
@@ -269,7 +270,8 @@ bool Backward::advance() {
   const Ref<Node> node = std::move(reached_[place].node);
   SmallVector<Tensor, 1> grads = std::move(reached_[place].grads);
   free_.push_back(place);
-  const AutoGradMode mode(options_.create_graph, loc_);
+  const GradModeSetting mode(
+      {options_.create_graph, grad_mode_state.inference, &loc_});
   running_ = true;
   try {
     show_to_user(*node, grads);

@@ -7,7 +7,8 @@ namespace taper {
 struct GradModeState {
   bool enabled = true;
   bool inference = false;
-  SourceLoc loc;  // where recording was switched off, for answers to "why is there no gradient?"
+  // Where recording was switched off, for answers to "why is there no gradient?"; may be null.
+  const SourceLoc* at = nullptr;
 };
 
 extern thread_local constinit GradModeState grad_mode_state
@@ -20,22 +21,31 @@ class GradMode {
   static void set_enabled(bool enabled) { grad_mode_state.enabled = enabled; }
 };
 
+// Sets the state for as long as it lives; the line `state` points to lives longer. Nests.
+class GradModeSetting {
+ public:
+  explicit GradModeSetting(GradModeState state) : kept_(grad_mode_state) {
+    grad_mode_state = state;
+  }
+
+  ~GradModeSetting() { grad_mode_state = kept_; }
+
+  GradModeSetting(const GradModeSetting&) = delete;
+  GradModeSetting& operator=(const GradModeSetting&) = delete;
+
+ private:
+  GradModeState kept_;
+};
+
 // While one lives, its thread records, or does not. Nests.
 class AutoGradMode {
  public:
   explicit AutoGradMode(bool enabled, SourceLoc loc = SourceLoc::current())
-      : kept_(grad_mode_state) {
-    grad_mode_state.enabled = enabled;
-    grad_mode_state.loc = loc;
-  }
-
-  ~AutoGradMode() { grad_mode_state = kept_; }
-
-  AutoGradMode(const AutoGradMode&) = delete;
-  AutoGradMode& operator=(const AutoGradMode&) = delete;
+      : loc_(loc), setting_({enabled, grad_mode_state.inference, &loc_}) {}
 
  private:
-  GradModeState kept_;
+  SourceLoc loc_;
+  GradModeSetting setting_;
 };
 
 class NoGradGuard : public AutoGradMode {
@@ -47,19 +57,13 @@ class NoGradGuard : public AutoGradMode {
 class InferenceMode {
  public:
   explicit InferenceMode(bool enabled = true, SourceLoc loc = SourceLoc::current())
-      : kept_(grad_mode_state) {
-    grad_mode_state = {!enabled, enabled, loc};
-  }
-
-  ~InferenceMode() { grad_mode_state = kept_; }
-
-  InferenceMode(const InferenceMode&) = delete;
-  InferenceMode& operator=(const InferenceMode&) = delete;
+      : loc_(loc), setting_({!enabled, enabled, &loc_}) {}
 
   static bool is_enabled() { return grad_mode_state.inference; }
 
  private:
-  GradModeState kept_;
+  SourceLoc loc_;
+  GradModeSetting setting_;
 };
 
 // Under set_deterministic(true) an op that has no deterministic kernel throws, naming its line.

@@ -131,7 +131,7 @@ void rebase_history(const Tensor& self, const Ref<Entry>& entry) {
 
 Edge part_edge(const Edge& base_edge, const Layout& base, const Tensor& part) {
   const Ref<Entry> entry = new_entry();
-  entry->loc = call_site.loc;
+  entry->loc = call_site.loc();
   entry->scope = call_site.scope;
   entry->inputs.push_back(base_edge);
   entry->outputs.emplace_back(part);

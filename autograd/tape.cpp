@@ -131,7 +131,7 @@ const TensorSpec& spec_of(const Edge& edge) {
 }
 
 unsigned Hooks::add(std::unique_ptr<Hook> hook) {
-  list_.push_back({next_, call_site.loc, std::move(hook)});
+  list_.push_back({next_, call_site.loc(), std::move(hook)});
   return next_++;
 }
 
@@ -181,7 +181,7 @@ Leaf& leaf_of(const Tensor& t) {
     meta.leaf->tensor = t.ref().get();
     meta.leaf->spec = TensorSpec(t);
     meta.leaf->layout = dense_like(t.layout());
-    meta.leaf->made_at = call_site.loc;
+    meta.leaf->made_at = call_site.loc();
   }
   return *meta.leaf;
 }

@@ -62,7 +62,7 @@ void clear_grad(const Tensor& t, bool set_to_none) {
   const std::lock_guard lock(leaf.mutex);
   if (set_to_none) {
     leaf.grad = Tensor();
-    leaf.dropped_at = call_site.loc;
+    leaf.dropped_at = call_site.loc();
     leaf.dropped = next_entry_index();
   } else {
     leaf.grad = leaf.grad.detach().zero_();
@@ -123,7 +123,7 @@ void note_item(const Tensor& t) {
 
 // What the user cuts is written down; what a function of ours cuts inside is its own affair.
 Tensor Tensor::detach(Loc loc) const {
-  const bool by_user = !call_site.active;
+  const bool by_user = !call_site.active();
   const Call call(loc);
   Tensor out = make_tensor(storage(), layout(), dtype());
   out.impl().inference = is_inference();

@@ -127,7 +127,7 @@ double provenance_per_op() {
   std::vector<Stored> entries(256);
   const double stores = seconds_per_call([&] {
     for (Stored& e : entries) {
-      e.loc = taper::call_site.loc;
+      e.loc = taper::call_site.loc();
       e.scope = taper::call_site.scope;
       keep(e);
     }

@@ -175,7 +175,7 @@ void Tensor::print() const {
 }
 
 Scalar Tensor::item(Loc loc) const {
-  if (!call_site.active && impl_ && impl_->meta != nullptr) {
+  if (!call_site.active() && impl_ && impl_->meta != nullptr) {
     const Call call(loc);
     note_item(*this);
   }

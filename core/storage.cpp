@@ -52,7 +52,7 @@ void Storage::note_write(const char* op) {
     writers->reserve(kWritersKept);
     writers_.store(writers, std::memory_order_release);
   }
-  const Mutation mutation{version_.fetch_add(1, std::memory_order_acq_rel) + 1, op, call_site.loc};
+  const Mutation mutation{version_.fetch_add(1, std::memory_order_acq_rel) + 1, op, call_site.loc()};
   if (writers->size() == kWritersKept) writers->erase(writers->begin());
   writers->push_back(mutation);
 }

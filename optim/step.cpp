@@ -47,7 +47,7 @@ std::vector<Work> works_of(const OptimizerParamGroup& group, std::size_t first_i
 // The line of the step, its name in errors, and no recording.
 class Step {
  public:
-  Step(const char* name, Loc loc) : call_(loc), name_(name), kept_(call_site.op) {
+  Step(const char* name, const Loc& loc) : call_(loc), name_(name), kept_(call_site.op) {
     call_site.op = name;
   }
 

@@ -21,8 +21,8 @@ constinit Ring ring;
 // Numbers what is done at the thread's call site; never 0.
 std::uint32_t site_of(const char* op) {
   const CallSite& at = call_site;
-  std::uint64_t h =
-      reinterpret_cast<std::uintptr_t>(at.loc.file) * 0x9E3779B97F4A7C15u + at.loc.line;
+  const SourceLoc loc = at.loc();
+  std::uint64_t h = reinterpret_cast<std::uintptr_t>(loc.file) * 0x9E3779B97F4A7C15u + loc.line;
   h = (h ^ reinterpret_cast<std::uintptr_t>(op)) * 0x9E3779B97F4A7C15u + at.scope;
   return static_cast<std::uint32_t>(h >> 32) | 1U;
 }
@@ -113,7 +113,7 @@ Cut cut(std::uint32_t id) {
 void note_joined(std::uint32_t id) {
   const std::lock_guard guard(ring.lock);
   Cut& kept = cut_ring[id % kCutsKept];
-  if (kept.id == id) kept.joined = call_site.loc;
+  if (kept.id == id) kept.joined = call_site.loc();
 }
 
 std::uint32_t note_cut(Cut::Kind kind, const char* op, const Tensor& t) {
@@ -123,9 +123,10 @@ std::uint32_t note_cut(Cut::Kind kind, const char* op, const Tensor& t) {
   c.stamp = next_entry_index();
   c.kind = kind;
   c.op = op;
-  c.loc = call_site.loc;
+  c.loc = call_site.loc();
   c.scope = call_site.scope;
-  if (kind == Cut::Kind::kNoGrad || kind == Cut::Kind::kInference) c.guard = grad_mode_state.loc;
+  const bool off = kind == Cut::Kind::kNoGrad || kind == Cut::Kind::kInference;
+  if (off && grad_mode_state.at != nullptr) c.guard = *grad_mode_state.at;
   if (edge.node->is_leaf) {
     if (const std::uint32_t id = again(static_cast<const Leaf&>(*edge.node), c)) return id;
   }

@@ -218,7 +218,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   [[noreturn]] void refuse(const std::string& problem) const {
-    throw DumpError(str(name_, ": ", problem), "", call_site.loc, "");
+    throw DumpError(str(name_, ": ", problem), "", call_site.loc(), "");
   }
 
   // Something where another thing is expected. Keys that are not known may hold anything.

@@ -165,7 +165,7 @@ Origin see(const KernelCall& call, const View& written, std::int64_t index) {
   o.kernel = slot_name(call.slot);
   o.op = call_site.op != nullptr ? call_site.op : o.kernel;
   o.rule = call_site.entry;
-  o.loc = call_site.loc;
+  o.loc = call_site.loc();
   o.scope = call_site.scope;
   o.entry = call_site.entry_index;
   o.dtype = written.dtype;

@@ -93,7 +93,7 @@ void Profile::after(const KernelCall& call) {
   e.backward = call_site.entry != nullptr;
   e.op = e.backward ? call_site.entry : call_site.op != nullptr ? call_site.op : e.kernel;
   e.function = call_site.function != nullptr ? call_site.function : e.op;
-  e.loc = call_site.loc;
+  e.loc = call_site.loc();
   e.scope = call_site.scope;
   e.thread = this_thread();
   e.entry = call_site.entry_index;

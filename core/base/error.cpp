@@ -80,8 +80,8 @@ std::string op_of(const CallSite& site) {
 
 void fail(std::string message) {
   const CallSite& site = call_site;
-  throw Error(std::move(message), site.active ? op_of(site) : "",
-              site.active ? site.loc : SourceLoc{}, scope_name(site.scope));
+  throw Error(std::move(message), site.active() ? op_of(site) : "", site.loc(),
+              scope_name(site.scope));
 }
 
 void fail_dtype(const char* expected, const char* got) {

@@ -33,34 +33,38 @@ std::string to_string(const SourceLoc& loc);
 // The outermost public call of this thread, or, inside a forward of the user's, the outermost one
 // there. Everything recorded or thrown inside inherits it.
 struct CallSite {
-  SourceLoc loc;
-  const char* op = nullptr;  // the op that is running, for error messages
-  std::uint32_t scope = 0;   // module scope, see scope_name
-  bool active = false;
+  const SourceLoc* at = nullptr;   // the user's line, which outlives the call; null: no call runs
+  const char* op = nullptr;        // the op that is running, for error messages
   const char* function = nullptr;  // the public function that was called
   const char* entry = nullptr;     // the op whose entry runs backwards, if one does
   // The tape entry that is worked on: the one running backwards, or the one that the running op is
   // about to record (exact while one thread records). 0: none.
   std::uint64_t entry_index = 0;
+  std::uint32_t scope = 0;  // module scope, see scope_name
+
+  bool active() const { return at != nullptr; }
+
+  SourceLoc loc() const { return at != nullptr ? *at : SourceLoc(); }
 };
 
 extern thread_local constinit CallSite call_site __attribute__((tls_model("initial-exec")));
 
 // Marks a public call, by default that of the function it stands in. The outermost one on a thread
-// sets line and name; inner ones inherit them.
+// sets line and name; inner ones inherit them. `loc` outlives it.
 class Call {
  public:
   explicit Call(const SourceLoc& loc, const char* function = __builtin_FUNCTION())
-      : owner_(!call_site.active) {
+      : owner_(!call_site.active()) {
     if (owner_) {
-      call_site.loc = loc;
-      call_site.active = true;
+      call_site.at = &loc;
       call_site.function = function;
     }
   }
 
+  explicit Call(const SourceLoc&& loc, const char* function = "") = delete;
+
   ~Call() {
-    if (owner_) call_site.active = false;
+    if (owner_) call_site.at = nullptr;
   }
 
   Call(const Call&) = delete;
@@ -75,27 +79,23 @@ class Call {
 class UserCode {
  public:
   explicit UserCode(bool is_users)
-      : kept_(call_site.loc),
-        function_(call_site.function),
-        active_(call_site.active),
-        is_users_(is_users) {
-    if (is_users_) call_site.active = false;
+      : at_(call_site.at), function_(call_site.function), is_users_(is_users) {
+    if (is_users_) call_site.at = nullptr;
   }
 
   ~UserCode() {
     if (!is_users_) return;
-    call_site.loc = kept_;
+    call_site.at = at_;
     call_site.function = function_;
-    call_site.active = active_;
   }
 
   UserCode(const UserCode&) = delete;
   UserCode& operator=(const UserCode&) = delete;
 
  private:
-  SourceLoc kept_;
+  const SourceLoc* at_;
   const char* function_;
-  bool active_, is_users_;
+  bool is_users_;
 };
 
 // Module scopes form a tree of names ("encoder.3.attn"); a scope is a small number, 0 the root.

@@ -49,7 +49,8 @@ class Shown final : public Allocator {
 };
 
 std::uint32_t site_here() {
-  const Call call(SourceLoc::current(), "matmul");
+  const SourceLoc at = SourceLoc::current();
+  const Call call(at, "matmul");
   return current_site();
 }
 

@@ -150,7 +150,8 @@ TEST(OutOfMemory, TheLimitIsNamedWhereItIsTheReason) {
 TEST(OutOfMemory, Text) {
   OnSim sim(AllocatorPolicy::kTaper, 64 * kMiB);
   const auto allocate = [&](std::size_t bytes, std::uint32_t line, const char* function) {
-    const Call call(SourceLoc("model/train.cpp", "main", line), function);
+    const SourceLoc at("model/train.cpp", "main", line);
+    const Call call(at, function);
     return sim.allocate(bytes);
   };
   const Scope scope("encoder");

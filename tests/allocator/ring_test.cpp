@@ -196,9 +196,11 @@ TEST(Sites, NameTheCall) {
   {
     const Scope scope("encoder");
     const Scope inner("attn");
-    const Call call(SourceLoc("model.cpp", "forward", 42), "softmax");
+    const SourceLoc at("model.cpp", "forward", 42);
+    const Call call(at, "softmax");
     sim.allocate(200);
-    const Call nested(SourceLoc("inside.cpp", "helper", 7), "exp");
+    const SourceLoc inside("inside.cpp", "helper", 7);
+    const Call nested(inside, "exp");
     sim.allocate(300);
   }
   sim.free(outside);
@@ -234,7 +236,8 @@ TEST(Sites, ThreadsAgreeOnNumbers) {
     threads.emplace_back([&numbers, t] {
       for (std::uint32_t i = 0; i < 4 * kSites; ++i) {
         const std::uint32_t line = (i * 7 + t * 61) % kSites;
-        const Call call(SourceLoc("threads.cpp", "run", 1'000 + line), "add");
+        const SourceLoc at("threads.cpp", "run", 1'000 + line);
+        const Call call(at, "add");
         const std::uint32_t number = current_site();
         EXPECT_TRUE(numbers[t][line] == 0 || numbers[t][line] == number);
         numbers[t][line] = number;
@@ -259,7 +262,8 @@ int fork_while_interning() {
   std::thread other([&] {
     for (std::uint32_t line = 1; !done; ++line) {
       const Scope scope(str("layer", line % 1'000));
-      const Call call(SourceLoc("forks.cpp", "run", line), "add");
+      const SourceLoc at("forks.cpp", "run", line);
+      const Call call(at, "add");
       current_site();
     }
   });
@@ -269,7 +273,8 @@ int fork_while_interning() {
     if (child == 0) {
       alarm(10);  // a lock that stays taken ends the child
       const Scope scope(str("child", i));
-      const Call call(SourceLoc("child.cpp", "run", i), "add");
+      const SourceLoc at("child.cpp", "run", i);
+      const Call call(at, "add");
       current_site();
       _exit(0);
     }

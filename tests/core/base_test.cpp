@@ -35,7 +35,7 @@ TEST(Call, TheOutermostSetsLineAndName) {
   const SourceLoc user("user.cpp", "main", 7);
   EXPECT_EQ(message_of([&] { inner(user); }), "inner: it went wrong\n  at user.cpp:7 in main");
   EXPECT_EQ(message_of([&] { outer(user); }), "outer: it went wrong\n  at user.cpp:7 in main");
-  EXPECT_FALSE(call_site.active);  // also after errors
+  EXPECT_FALSE(call_site.active());  // also after errors
 }
 
 TEST(Call, OperatorsAndForwardLeaveTheNameToTheOp) {
@@ -54,7 +54,8 @@ TEST(Call, OperatorsAndForwardLeaveTheNameToTheOp) {
 }
 
 TEST(Call, AnInPlaceMethodIsNamedOnce) {
-  const Call call(SourceLoc("user.cpp", "main", 7), "add_");
+  const SourceLoc at("user.cpp", "main", 7);
+  const Call call(at, "add_");
   call_site.op = "add";
   EXPECT_EQ(message_of([] { fail("no"); }), "add_: no\n  at user.cpp:7 in main");
   call_site.op = nullptr;
@@ -62,7 +63,8 @@ TEST(Call, AnInPlaceMethodIsNamedOnce) {
 }
 
 TEST(Call, EachThreadHasItsOwn) {
-  const Call call(SourceLoc("user.cpp", "main", 7), "mul");
+  const SourceLoc at("user.cpp", "main", 7);
+  const Call call(at, "mul");
   std::string text;
   std::thread([&] { text = message_of([] { fail("no"); }); }).join();
   EXPECT_EQ(text, "no");

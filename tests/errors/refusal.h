@@ -94,7 +94,7 @@ class Refusal : public ::testing::Test {
     for (std::size_t i = 0; i < before.size(); ++i) {
       EXPECT_TRUE(before[i].holds()) << str("input ", i, " of shape ", inputs()[i].sizes());
     }
-    EXPECT_FALSE(call_site.active);
+    EXPECT_FALSE(call_site.active());
     EXPECT_EQ(call_site.op, nullptr);
   }
 
