@@ -12,6 +12,7 @@
 namespace taper {
 
 constinit std::atomic<Probe*> probe{nullptr};
+thread_local constinit FiniteWatch* finite_watch = nullptr;
 
 namespace {
 
@@ -75,6 +76,7 @@ Watch::Watch(const KernelCall& call) : call_(call), nested_(watching) {
 Watch::~Watch() {
   if (nested_) return;
   watching = false;
+  finite_watch = nullptr;
   watched.fetch_sub(1);
 }
 

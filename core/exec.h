@@ -1,5 +1,7 @@
 // Exec: where and how one kernel runs, and the typed views that it reads and writes.
 #pragma once
+#include <atomic>
+
 #include "taper/allocator/block.h"
 #include "taper/core/base/device.h"
 #include "taper/core/base/dtype.h"
@@ -24,6 +26,18 @@ struct Out : View {};    // written; what was there does not matter
 struct InOut : View {};  // read and written
 
 using InList = ArrayRef<In>;
+
+// A probe that looks for NaN and infinities leaves one of these to the kernel. A kernel that can
+// lets each of its threads look at what it has written while that is in its own cache; what no
+// kernel looked at the probe reads itself.
+struct FiniteWatch {
+  const void* looked_at = nullptr;  // data of the output of which every element was looked at
+  std::atomic<bool> found{false};   // one that is not finite
+};
+
+// For the kernel that this thread calls next; null unless somebody looks.
+extern thread_local constinit FiniteWatch* finite_watch
+    __attribute__((tls_model("initial-exec")));
 
 // How one kernel runs. A kernel allocates nothing but scratch, which dies with the Exec.
 class Exec {

@@ -96,7 +96,7 @@ template <class T> void arange_in(const View& out, DType type, T start, T step) 
 
 void run_rows(RowFn run, const void* fn, int cost, const View* const* operands, int count) {
   const bool takes_scalars = cost == 1 && count == 3;  // see binary_row
-  Row row{run, fn, takes_scalars, cost, {}};
+  Row row{run, fn, takes_scalars, cost, {}, any_nonfinite};
   for (int k = 0; k < count; ++k) {
     const DType stored = operands[k]->dtype, wanted = computed(stored);
     if (stored == wanted) continue;
@@ -109,7 +109,7 @@ void copy(const Exec&, Out out, In in) {
   if (out.dtype == in.dtype) return move(out, in);
   const ConvertFn convert = converter(out.dtype, in.dtype);
   const View* const operands[] = {&out, &in};
-  elementwise({convert_row, &convert, false, 1, {}}, operands, 2);
+  elementwise({convert_row, &convert, false, 1, {}, any_nonfinite}, operands, 2);
 }
 
 void fill(const Exec&, Out out, Scalar value) {
@@ -120,6 +120,10 @@ void fill(const Exec&, Out out, Scalar value) {
   } else {
     const std::int64_t x = value.to_int();
     converter(out.dtype, kInt64)(stored, &x, 1);
+  }
+  if (finite_watch != nullptr && is_floating_point(out.dtype)) {  // one look is enough
+    finite_watch->looked_at = out.data;
+    finite_watch->found = out.layout->numel() != 0 && any_nonfinite(stored, 1, out.dtype);
   }
   const View* const operands[] = {&out};
   elementwise({fill_row_of(element_size(out.dtype)), stored, false, 1, {}}, operands, 1);

@@ -1,4 +1,6 @@
 // Finds the first NaN or infinity: one pass that only ors bits, and a close look where it hits.
+#include "taper/cpu/finite.h"
+
 #include "taper/cpu/kernels.h"
 #include "taper/cpu/move.h"
 #include "taper/cpu/parallel.h"
@@ -13,33 +15,14 @@ using Index = std::int64_t;
 constexpr Index kChunk = 4 * kGrain;  // a chunk is read at the speed of memory
 constexpr Index kPiece = 512;         // looked at as one before the next
 
-// The bits of a float, of any floating type of their size.
-template <class U> using Bits [[gnu::may_alias]] = U;
-
-// The highest bit is set when all bits of the exponent are: adding one at their lowest carries.
-template <class U> TAPER_INLINE U carry(U bits, U lowest) {
-  constexpr U kHighest = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
-  return static_cast<U>((bits & static_cast<U>(kHighest - 1)) + lowest);
-}
-
-template <class U> TAPER_INLINE bool is_nonfinite(U bits, U lowest) {
-  return carry(bits, lowest) >> (8 * sizeof(U) - 1) != 0;
-}
-
 // Of n elements, `step` apart; n when there is none.
 template <class U> Index first_of_run(const U* x, Index step, Index n, U lowest) {
   for (Index piece = 0; piece < n; piece += kPiece) {
     const Index m = n - piece < kPiece ? n - piece : kPiece;
     const U* from = x + piece * step;
-    U any = 0;
-    if (step == 1) {
-      for (Index i = 0; i < m; ++i) any |= carry<U>(from[i], lowest);
-    } else {
-      for (Index i = 0; i < m; ++i) any |= carry<U>(from[i * step], lowest);
-    }
-    if (any >> (8 * sizeof(U) - 1) == 0) continue;
+    if (!has_carried(carries_of<U>(from, step, m, lowest))) continue;
     Index i = 0;
-    while (!is_nonfinite<U>(from[i * step], lowest)) ++i;
+    while (!has_carried(carry<U>(from[i * step], lowest))) ++i;
     return piece + i;
   }
   return n;
@@ -98,14 +81,18 @@ template <class U> Index first_in(const In& in, U lowest) {
 
 }  // namespace
 
+bool any_nonfinite(const void* x, std::int64_t n, DType dtype) {
+  return visit_bits(dtype, [&](auto lowest) {
+    using U = decltype(lowest);
+    return has_carried(carries_of<U>(static_cast<const Bits<U>*>(x), 1, n, lowest));
+  });
+}
+
 // Bytes: each element once, up to the first one that counts.
 void first_nonfinite(const Exec&, Out index, In x) {
-  Index& out = *index.as<Index>();
-  if (x.dtype == kFloat64) out = first_in<std::uint64_t>(x, std::uint64_t{1} << 52);
-  else if (x.dtype == kFloat32) out = first_in<std::uint32_t>(x, std::uint32_t{1} << 23);
-  else if (x.dtype == kFloat16) out = first_in<std::uint16_t>(x, std::uint16_t{1} << 10);
-  else if (x.dtype == kBFloat16) out = first_in<std::uint16_t>(x, std::uint16_t{1} << 7);
-  else fail_dtype("a floating-point", info(x.dtype).name);
+  if (!is_floating_point(x.dtype)) fail_dtype("a floating-point", info(x.dtype).name);
+  *index.as<Index>() =
+      visit_bits(x.dtype, [&](auto lowest) { return first_in<decltype(lowest)>(x, lowest); });
 }
 
 }  // namespace TAPER_ISA

@@ -1,4 +1,5 @@
 // Matrix products of every dtype: the same bits on every instruction set and thread count.
+#include "taper/cpu/finite.h"
 #include "taper/cpu/gemm_blas.h"
 #include "taper/cpu/gemm_pack.h"
 #include "taper/cpu/kernels.h"
@@ -40,9 +41,10 @@ template <class E> struct Product {
   Index m, n, k;
   Matrix<const E> a, b, bias;
   Matrix<E> c;
+  FiniteWatch* watch = nullptr;  // of c, whose rows then have no gaps
 
   TAPER_INLINE Product transposed() const {
-    return {n, m, k, b.transposed(), a.transposed(), bias.transposed(), c.transposed()};
+    return {n, m, k, b.transposed(), a.transposed(), bias.transposed(), c.transposed(), watch};
   }
 
   TAPER_INLINE Product columns(Index begin, Index end) const {
@@ -52,7 +54,8 @@ template <class E> struct Product {
             a,
             b.moved(begin * b.col),
             bias.moved(begin * bias.col),
-            c.moved(begin * c.col)};
+            c.moved(begin * c.col),
+            watch};
   }
 
   TAPER_INLINE Product of_batch(Index i) const {
@@ -62,7 +65,8 @@ template <class E> struct Product {
             a.moved(i * a.batch),
             b.moved(i * b.batch),
             bias.moved(i * bias.batch),
-            c.moved(i * c.batch)};
+            c.moved(i * c.batch),
+            watch};
   }
 };
 
@@ -186,6 +190,19 @@ template <class E> void multiply_sliver(const Product<E>& p, Index j, Index cols
   }
 }
 
+// Looks at rows [i, i + rows) and columns [j, j + cols) of C, which are done.
+template <class E> void look_at(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
+  if (p.watch == nullptr) return;
+  visit_bits(dtype_of<E>(), [&](auto lowest) {
+    using U = decltype(lowest);
+    U any = 0;
+    for (Index r = i; r < i + rows; ++r) {
+      any |= carries_of<U>(reinterpret_cast<const Bits<U>*>(p.c.at(r, j)), 1, cols, lowest);
+    }
+    if (has_carried(any)) p.watch->found.store(true, std::memory_order_relaxed);
+  });
+}
+
 // All of C on one thread.
 template <class E> void multiply_alone(const Product<E>& p) {
   if constexpr (std::is_floating_point_v<Accumulator<E>>) {
@@ -194,10 +211,11 @@ template <class E> void multiply_alone(const Product<E>& p) {
       for (Index j = 0; j < p.n; j += kCols) {
         multiply_sliver(p, j, p.n - j < kCols ? p.n - j : kCols);
       }
-      return;
+      return look_at(p, 0, p.m, 0, p.n);
     }
   }
   for (Index i = 0; i < p.m; ++i) multiply_row(p, i);
+  look_at(p, 0, p.m, 0, p.n);
 }
 
 // The way for large products: chunks of A and B are packed by all threads, then multiplied tile by
@@ -295,9 +313,12 @@ template <class E> class PackedProduct {
         multiply_tile_at(i, p_.m - i < kTileRows ? p_.m - i : kTileRows, j,
                          p_.n - j < kCols ? p_.n - j : kCols);
       }
+      if (!staged_ && k0_ + depth_ == p_.k)
+        look_at(p_, i0, rows, j, p_.n - j < kCols ? p_.n - j : kCols);
     }
     if (staged_ && k0_ + depth_ == p_.k) {
       finish_tile(p_, i0, rows, j0, cols, stage_ + (i0 - m0_) * ld_stage_ + (j0 - n0_), ld_stage_);
+      look_at(p_, i0, rows, j0, cols);
     }
   }
 
@@ -421,6 +442,8 @@ template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In
                matrix_of<E>(out, sizes)};
   if (batch > 1 && merge_batch(p, batch)) batch = 1;
   turn(p);
+  if (is_floating_point(out.dtype) && p.c.col == 1 && !blas_selected()) p.watch = finite_watch;
+  if (p.watch != nullptr) p.watch->looked_at = out.data;
   const Index work = p.m * p.n * p.k;
   if (batch > 1 && work <= 8 * kSmall && !blas_selected()) {
     parallel_for(batch, 1 + kSmall / (4 * (work + 64)), [&](Index begin, Index end) {

@@ -56,6 +56,7 @@ void nonzero(const Exec&, Out rows, In);
 
 // finite.cpp
 void first_nonfinite(const Exec&, Out index, In);
+bool any_nonfinite(const void* x, std::int64_t n, DType dtype);  // n dense elements
 
 // random.cpp
 void uniform(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);

@@ -8,6 +8,7 @@ namespace taper::cpu {
 namespace {
 
 constexpr std::int64_t kShortRow = 16;  // shorter rows are gathered, many to a block
+constexpr std::int64_t kLooked = 2048;  // elements of a row that are looked at as one
 constexpr std::int64_t kTile = kTileRows * kTileCols;
 static_assert(kTile >= kBlock);
 
@@ -76,16 +77,41 @@ void make_plan(Plan& plan, const Row& row, const View* const* views, int count) 
   else if (plan.inner < kShortRow && plan.ndim > 1) plan.walk = Walk::kGather;
 }
 
+// What each thread does with the output that it has just written.
+class Look {
+ public:
+  Look(const Row& row, const View& out) : dtype_(out.dtype) {
+    if (finite_watch == nullptr || row.any_nonfinite == nullptr || !is_floating_point(dtype_))
+      return;
+    watch_ = finite_watch;
+    any_nonfinite_ = row.any_nonfinite;
+    watch_->looked_at = out.data;
+  }
+
+  explicit operator bool() const { return watch_ != nullptr; }
+
+  void at(const void* x, std::int64_t n) const {
+    if (watch_ != nullptr && any_nonfinite_(x, n, dtype_))
+      watch_->found.store(true, std::memory_order_relaxed);
+  }
+
+ private:
+  FiniteWatch* watch_ = nullptr;
+  NonfiniteFn any_nonfinite_ = nullptr;
+  DType dtype_;
+};
+
 // Brings operands to the row function, block by block, through buffers of its own.
 class Stage {
  public:
-  Stage(const Plan& plan, const Row& row) : plan_(plan), row_(row) {}
+  Stage(const Plan& plan, const Row& row, const Look& look) : plan_(plan), row_(row), look_(look) {}
 
   void rows(std::int64_t begin, std::int64_t end) {
     Cursor cursor(plan_.ndim, plan_.sizes, begin);
     while (begin < end) {
       const std::int64_t left = cursor.left_in_row();
-      const std::int64_t n = end - begin < left ? end - begin : left;
+      std::int64_t n = end - begin < left ? end - begin : left;
+      if (look_ && n > kLooked) n = kLooked;
       void* at[kMostOperands];
       unsigned scalars = 0;
       for (int k = 0; k < plan_.count; ++k) {
@@ -93,6 +119,7 @@ class Stage {
         if (plan_.operands[k].step == 0) scalars |= 1U << k;
       }
       row_.run(row_.fn, at, n, scalars);
+      look_.at(at[0], n);
       begin += n;
       cursor.advance(n);
     }
@@ -188,10 +215,12 @@ class Stage {
     at[0] = row_.convert[0] != nullptr ? computed_[0] : target;
     row_.run(row_.fn, at, n, 0);
     if (row_.convert[0] != nullptr) row_.convert[0](target, at[0], n);
+    look_.at(target, n);
   }
 
   const Plan& plan_;
   const Row& row_;
+  const Look& look_;
   bool taken_ = false;  // the output is in stored_[0]
   alignas(64) std::byte stored_[kMostOperands][kTile * 8];
   alignas(64) std::byte computed_[kMostOperands][kTile * 8];
@@ -209,14 +238,20 @@ bool is_one_row(const Row& row, const View* const* operands, int count) {
 
 void elementwise(const Row& row, const View* const* operands, int count) {
   const std::int64_t grain = grain_of(row.cost);
+  const Look look(row, *operands[0]);
   if (is_one_row(row, operands, count)) {
     const std::int64_t numel = operands[0]->layout->numel();
     return parallel_for(numel, grain, [&](std::int64_t begin, std::int64_t end) {
-      void* at[kMostOperands];
-      for (int k = 0; k < count; ++k) {
-        at[k] = operands[k]->as<std::byte>() + begin * element_size(operands[k]->dtype);
+      const std::int64_t most = look ? kLooked : end - begin;
+      for (; begin < end; begin += most) {
+        const std::int64_t n = end - begin < most ? end - begin : most;
+        void* at[kMostOperands];
+        for (int k = 0; k < count; ++k) {
+          at[k] = operands[k]->as<std::byte>() + begin * element_size(operands[k]->dtype);
+        }
+        row.run(row.fn, at, n, 0);
+        look.at(at[0], n);
       }
-      row.run(row.fn, at, end - begin, 0);
     });
   }
   Plan plan;
@@ -231,7 +266,7 @@ void elementwise(const Row& row, const View* const* operands, int count) {
     chunk = grain / plan.inner * plan.inner;
   }
   parallel_for(items, chunk, [&](std::int64_t begin, std::int64_t end) {
-    Stage stage(plan, row);
+    Stage stage(plan, row, look);
     if (plan.walk == Walk::kRows) return stage.rows(begin, end);
     if (plan.walk == Walk::kBlocks) return stage.blocks(begin, end);
     if (plan.walk == Walk::kGather) return stage.gather(begin, end);

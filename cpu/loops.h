@@ -24,6 +24,9 @@ using RowFn = void (*)(const void* fn, void* const* operands, std::int64_t n, un
 // Converts n dense elements; `out` and `in` do not overlap.
 using ConvertFn = void (*)(void* out, const void* in, std::int64_t n);
 
+// Whether one of n dense elements is a NaN or an infinity. Of floating types only.
+using NonfiniteFn = bool (*)(const void* x, std::int64_t n, DType dtype);
+
 struct Row {
   RowFn run = nullptr;
   const void* fn = nullptr;
@@ -31,6 +34,7 @@ struct Row {
   std::int64_t cost = 1;       // work of one element, in additions
   // For operands that the row computes in another type than they are stored in.
   ConvertFn convert[kMostOperands] = {};
+  NonfiniteFn any_nonfinite = nullptr;  // for a FiniteWatch; null: the output is not looked at
 };
 
 // Runs `row` over all elements. operands[0] is written; sizes are equal. Operands may coincide

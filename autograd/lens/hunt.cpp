@@ -15,7 +15,8 @@
 // marked on the operand. So an origin follows the numbers themselves, over ops that the tape
 // records and over those that it does not, and ends where they end: a softmax over masked scores
 // writes finite numbers, which leave no mark. While no mark is left, a kernel costs one pass over
-// what it wrote, which is still in the cache.
+// what it wrote: elementwise kernels and products let each thread look at its own piece while that
+// is in its first cache (FiniteWatch), the outputs of others are read afterwards.
 namespace taper::lens {
 
 constinit std::atomic<int> hunts{0};
@@ -194,6 +195,14 @@ std::string Hunt::report() const {
   return text;
 }
 
+void Hunt::before(const KernelCall& call) {
+  if (!call.exec.device.is_cpu() || is_optimizer(call)) return;
+  thread_local constinit FiniteWatch watch;
+  watch.looked_at = nullptr;
+  watch.found.store(false, std::memory_order_relaxed);
+  finite_watch = &watch;
+}
+
 void Hunt::after(const KernelCall& call) {
   if (call.exec.device.is_meta() || is_optimizer(call)) return;
   // A copy of a device may read or write the host's memory, which its kernels cannot look at.
@@ -207,7 +216,10 @@ void Hunt::after(const KernelCall& call) {
       if (layout.strides[d] == 0 && layout.sizes[d] != 0) layout.sizes[d] = 1;
     }
     const View own{written.data, &layout, written.dtype};
-    const std::int64_t index = first_nonfinite(own, call.exec.device, call.exec.stream);
+    const bool is_finite = finite_watch != nullptr && finite_watch->looked_at == view->data &&
+                           !finite_watch->found.load(std::memory_order_relaxed);
+    const std::int64_t index =
+        is_finite ? -1 : first_nonfinite(own, call.exec.device, call.exec.stream);
     if (index >= 0) {
       state_->note(call, own, index);
     } else if (state_->live.load(std::memory_order_relaxed) != 0) {

@@ -61,6 +61,76 @@ TEST(Finite, FindsTheFirstOneOfAnyKindAnywhere) {
   }
 }
 
+// Kernels that look at what they write tell the truth, wherever the bad element is.
+template <class Run> void check_watch(Array& out, const Run& run) {
+  FiniteWatch watch;
+  finite_watch = &watch;
+  run();
+  finite_watch = nullptr;
+  ASSERT_EQ(watch.looked_at, out.out().data);
+  ASSERT_EQ(watch.found.load(), oracle(out) >= 0);
+}
+
+TEST(Finite, ElementwiseKernelsLookAtWhatTheyWrite) {
+  for (const DType dtype : kFloating) {
+    for (const Sizes64& sizes : kShapes) {
+      if (IntArrayRef(sizes).empty()) continue;
+      for (const Form form : kForms) {
+        SCOPED_TRACE(std::string(info(dtype).name) + " " + name(form) + " " +
+                     str(IntArrayRef(sizes)));
+        Random random(4);
+        Array x(dtype, sizes), y(dtype, sizes, form);
+        Array out(dtype, sizes, form == Form::kExpanded ? Form::kContiguous : form);
+        x.fill([&] { return random.uniform(-3, 3); });
+        y.fill([&] { return random.uniform(-3, 3); });
+        const std::int64_t n = x.numel();
+        for (std::int64_t k = -1; k < n; k += 1 + n / 5) {
+          Array bad = x;
+          if (k >= 0) bad.set(k, std::numeric_limits<double>::infinity());
+          on_every_column([&](const Kernels& kernels) {
+            const Exec exec(kCPU);
+            check_watch(out, [&] { kernels.add(exec, out.out(), bad.in(), y.in()); });
+            check_watch(out, [&] { kernels.tanh(exec, out.out(), bad.in()); });
+            check_watch(out, [&] { kernels.abs(exec, out.out(), bad.in()); });
+          });
+        }
+        on_every_column([&](const Kernels& kernels) {
+          for (const double value : {1.0, std::numeric_limits<double>::quiet_NaN()})
+            check_watch(out, [&] { kernels.fill(Exec(kCPU), out.out(), Scalar(value)); });
+        });
+      }
+    }
+  }
+}
+
+TEST(Finite, MatmulLooksAtWhatItWrites) {
+  for (const DType dtype : kFloating) {
+    for (const Sizes64& mnk : {Sizes64{1, 1, 1},
+                               {1, 700, 3},
+                               {7, 33, 5},
+                               {100, 17, 300},
+                               {97, 65, 64},
+                               {200, 300, 260},
+                               {3, 4, 0}}) {
+      SCOPED_TRACE(std::string(info(dtype).name) + " " + str(IntArrayRef(mnk)));
+      const std::int64_t m = mnk[0], n = mnk[1], k = mnk[2];
+      for (const std::int64_t batch : {1, 3}) {
+        Random random(5);
+        Array a(dtype, {batch, m, k}), b(dtype, {batch, k, n}), c(dtype, {batch, m, n});
+        a.fill([&] { return random.uniform(-1, 1); });
+        b.fill([&] { return random.uniform(-1, 1); });
+        for (std::int64_t at = -1; at < a.numel(); at += 1 + a.numel() / 2) {
+          Array bad = a;
+          if (at >= 0) bad.set(at, std::numeric_limits<double>::quiet_NaN());
+          on_every_column([&](const Kernels& kernels) {
+            check_watch(c, [&] { kernels.matmul(Exec(kCPU), c.out(), bad.in(), b.in(), In{}); });
+          });
+        }
+      }
+    }
+  }
+}
+
 TEST(Finite, IntegersAreRefused) {
   const Array x(kInt32, {3});
   Array index(kInt64, {});
