@@ -59,7 +59,7 @@ struct Node : RefCounted {
   // them, on whatever threads: so decreasing stamps are a reverse topological order.
   std::uint64_t index = 0;
   bool is_leaf = false;
-  std::atomic<std::uint32_t> walked{0};  // by which walk it was seen last (autograd/lens/cuts.h)
+  std::atomic<std::uint32_t> walked{0};  // a bit for each line that cut, see lens/cuts.cpp
   Node* next_dead = nullptr;
 
   // Frees without recursion: what a dying node gives up is queued and freed in a loop.

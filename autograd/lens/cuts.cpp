@@ -2,6 +2,7 @@
 #include "taper/autograd/lens/cuts.h"
 
 #include <mutex>
+#include <unordered_set>
 
 #include "taper/core/base/spin_lock.h"
 
@@ -11,21 +12,17 @@ constinit Cut* cut_ring = nullptr;
 
 namespace {
 
+constexpr std::size_t kLines = 32;  // bits of Node::walked
+
 struct Ring {
   SpinLock lock;
   std::uint32_t latest = 0;
+  std::size_t num_lines = 0;
+  Cut lines[kLines];  // the first places that cut, which have a bit each
 };
 
 constinit Ring ring;
 
-// Numbers what is done at the thread's call site; never 0.
-std::uint32_t site_of(const char* op) {
-  const CallSite& at = call_site;
-  const SourceLoc loc = at.loc();
-  std::uint64_t h = reinterpret_cast<std::uintptr_t>(loc.file) * 0x9E3779B97F4A7C15u + loc.line;
-  h = (h ^ reinterpret_cast<std::uintptr_t>(op)) * 0x9E3779B97F4A7C15u + at.scope;
-  return static_cast<std::uint32_t>(h >> 32) | 1U;
-}
 
 std::uint32_t write_down(Cut c) {
   const std::lock_guard guard(ring.lock);
@@ -83,9 +80,27 @@ std::uint32_t again(const Leaf& leaf, const Cut& c) {
   return 0;
 }
 
+// The bit of a place that cuts; 0 when all are taken.
+std::uint32_t bit_of(const Cut& c) {
+  const std::lock_guard guard(ring.lock);
+  for (std::size_t i = 0; i < ring.num_lines; ++i) {
+    if (same_place(ring.lines[i], c)) return 1U << i;
+  }
+  if (ring.num_lines == kLines) return 0;
+  ring.lines[ring.num_lines] = c;
+  return 1U << ring.num_lines++;
+}
+
 // Each node is walked once for each place that cuts: a metric that is read every step costs each
-// step's entries once, and a loop that cuts the same growing graph does not walk it again.
-void mark_leaves(Node& from, std::uint32_t id, const Cut& c, std::uint32_t site) {
+// step's entries once, and a loop that cuts the same growing graph does not walk it again. Places
+// without a bit walk all each time.
+void mark_leaves(Node& from, std::uint32_t id, const Cut& c) {
+  const std::uint32_t bit = bit_of(c);
+  std::unordered_set<const Node*> seen;  // without a bit
+  const auto was_here = [&](Node& node) {
+    if (bit == 0) return !seen.insert(&node).second;
+    return (node.walked.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
+  };
   std::vector<Node*> stack{&from};
   while (!stack.empty()) {
     Node* node = stack.back();
@@ -94,7 +109,7 @@ void mark_leaves(Node& from, std::uint32_t id, const Cut& c, std::uint32_t site)
       mark(static_cast<Leaf&>(*node), id, c);
       continue;
     }
-    if (node->walked.exchange(site, std::memory_order_relaxed) == site) continue;
+    if (was_here(*node)) continue;
     for (const Edge& edge : static_cast<Entry*>(node)->inputs) {
       if (edge) stack.push_back(edge.node.get());
     }
@@ -131,7 +146,8 @@ std::uint32_t note_cut(Cut::Kind kind, const char* op, const Tensor& t) {
     if (const std::uint32_t id = again(static_cast<const Leaf&>(*edge.node), c)) return id;
   }
   const std::uint32_t id = write_down(c);
-  mark_leaves(*edge.node, id, c, site_of(op));
+  c.id = id;
+  mark_leaves(*edge.node, id, c);
   return id;
 }
 
