@@ -391,8 +391,9 @@ void Backward::run_leaf(Leaf& leaf, Tensor grad) {
   pass_on(entry, out);
 }
 
+// What saved nothing can run again: two losses may share a trunk of additions and views.
 void Backward::consume(Entry& entry) const {
-  if (options_.retain_graph || entry.consumed) return;
+  if (options_.retain_graph || entry.consumed || entry.saved.empty()) return;
   entry.consumed = true;
   entry.consumed_at = loc_;
   entry.saved.clear();

@@ -53,8 +53,17 @@ TEST_F(Gradients, SecondBackwardNamesBothLines) {
   const std::string forward = name_of(SourceLoc("backward_test.cpp", "", here_at.line + 1));
   here(), z.backward();
   const std::string first = name_of(here_at);
-  refuses("backward", {"sum", "retain_graph", forward, first}, [&] { here(), z.backward(); });
-  refuses("grad", {"sum", "retain_graph", forward, first}, [&] { here(), grad({z}, {x}); });
+  refuses("backward", {"mul", "retain_graph", forward, first}, [&] { here(), z.backward(); });
+  refuses("grad", {"mul", "retain_graph", forward, first}, [&] { here(), grad({z}, {x}); });
+}
+
+TEST_F(Gradients, TwoLossesShareWhatSavedNothing) {
+  const Tensor trunk = (x + 1).view({-1});
+  const Tensor first = (trunk * trunk).sum(), second = trunk.exp().sum();
+  first.backward();
+  second.backward();
+  const Tensor d = x.detach() + 1;
+  EXPECT_TRUE(allclose(x.grad(), 2 * d + d.exp()));
 }
 
 // Errors inside backward stand at the line of the forward.
