@@ -15,8 +15,8 @@
 //   TAPER_EMULATED_MEMORY=bytes     memory of each (8 GiB; taken from the host as it is touched)
 //   TAPER_EMULATED_ORDER=reverse    run blocks and threads from the last to the first: a result
 //                                   that changes has a race
-//   TAPER_EMULATED_STREAMS=late     streams work only when somebody waits for them: a result that
-//                                   changes lacks a wait
+//   TAPER_EMULATED_STREAMS=late     streams work when somebody waits for them, or, with seeded:n,
+//                                   in an order drawn by a seed: a result that changes lacks a wait
 // A kernel that spins until another thread acts hangs here: fibers are not preempted.
 #ifndef TAPER_CUDA_EMULATED
 #define TAPER_CUDA_EMULATED 1

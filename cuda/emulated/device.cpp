@@ -1,6 +1,7 @@
 // Devices and errors of the emulated runtime.
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -14,11 +15,6 @@ namespace taper::emulated {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
-
-bool has(const char* name, std::string_view value) {
-  const char* found = std::getenv(name);
-  return found != nullptr && value == found;
-}
 
 bool exists(int device) {
   return device >= 0 && static_cast<size_t>(device) < Runtime::get().devices.size();
@@ -75,10 +71,22 @@ Runtime& Runtime::get() {
 }
 
 bool streams_are_late() {
-  return Runtime::get().late;
+  return Runtime::get().queues();
 }
 
-Runtime::Runtime() : late(has("TAPER_EMULATED_STREAMS", "late")) {
+Runtime::Runtime() {
+  constexpr std::string_view kSeeded = "seeded:";
+  const char* text = std::getenv("TAPER_EMULATED_STREAMS");
+  const std::string_view setting = text == nullptr ? "" : text;
+  if (setting == "late") {
+    order = Order::kLate;
+  } else if (setting.substr(0, kSeeded.size()) == kSeeded) {
+    order = Order::kSeeded;
+    seeded.seed(std::strtoull(text + kSeeded.size(), nullptr, 10));
+  } else if (!setting.empty()) {
+    std::fprintf(stderr, "TAPER_EMULATED_STREAMS=%s: say late or seeded:n\n", text);
+    std::abort();
+  }
   const long count = std::clamp(environment_number("TAPER_EMULATED_DEVICES", 2), 0L, 64L);
   for (int device = 0; device < count; ++device) {
     auto stream = std::make_shared<Stream>();

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -17,12 +18,17 @@ namespace taper::emulated {
 
 using Work = std::function<cudaError_t()>;
 
+struct Pending {
+  uint64_t number;  // counts what the process has given to all streams
+  Work work;
+};
+
 struct Stream {
   int device = 0;
   bool is_default = false;
   bool waits_for_default = true;  // and the default stream for it
   std::mutex order;               // held while a piece of its work runs
-  std::deque<Work> pending;       // late streams only; guarded by Runtime::late_lock
+  std::deque<Pending> pending;    // guarded by Runtime::queue_lock; empty where work runs at once
 };
 
 // One cudaEventRecord: what a wait waits for, even if the event is recorded again meanwhile.
@@ -49,8 +55,14 @@ class Runtime {
  public:
   static Runtime& get();
 
-  const bool late;  // TAPER_EMULATED_STREAMS=late
-  std::recursive_mutex late_lock;
+  // TAPER_EMULATED_STREAMS: see Note [When streams work].
+  enum class Order { kAtOnce, kLate, kSeeded };
+  Order order = Order::kAtOnce;
+  std::recursive_mutex queue_lock;  // for Stream::pending and the two below
+  uint64_t given = 0;
+  std::mt19937_64 seeded;
+
+  bool queues() const { return order != Order::kAtOnce; }
 
   std::mutex lock;  // for all below, and for Event::last
   std::deque<Device> devices;
@@ -74,9 +86,18 @@ cudaError_t tell(cudaError_t error);
 cudaError_t fault_of(int device);
 void set_fault(int device, cudaError_t fault, const std::string& text);
 
-// Puts work on the stream: done before this returns, or, on a late stream, when somebody waits.
+// Note [When streams work]
+// As things are, a call does its work before it returns. That hides a wait that the program lacks,
+// so TAPER_EMULATED_STREAMS picks another order, one that a device could have picked as well:
+//   late      work is done when somebody waits for it, and no earlier;
+//   seeded:n  after each call that gives work, and before each wait, some pieces of work of some
+//             streams are done, drawn by the seed: early for one program, late for another, and the
+//             same each time while one host thread gives the work.
+// Either way pieces of one stream run in order, an event's waiters after it, and the default stream
+// in order with the streams that wait for it. Work runs on the host's thread, one piece at a time.
 cudaError_t submit(const std::shared_ptr<Stream>& stream, Work work);
-// Does the stream's pending work. Nothing is pending except on late streams.
+void stir();  // does what the seed draws
+// Does the stream's pending work, and what that waits for.
 void drain(Stream& stream);
 bool advance(Stream& stream);  // does one piece; false if there was none
 void drain_device(int device);

@@ -49,10 +49,16 @@ std::vector<std::shared_ptr<Stream>> streams_of(int device) {
   Runtime& runtime = Runtime::get();
   std::lock_guard guard(runtime.lock);
   std::vector<std::shared_ptr<Stream>> found;
+  found.push_back(runtime.devices[static_cast<size_t>(device)].default_stream);
   for (const auto& [name, stream] : runtime.streams) {
     if (stream->device == device) found.push_back(stream);
   }
   return found;
+}
+
+// Work of one waits for work that the other was given before.
+bool keep_order(const Stream& a, const Stream& b) {
+  return (a.is_default && b.waits_for_default) || (b.is_default && a.waits_for_default);
 }
 
 // What every call on an existing stream begins with.
@@ -91,22 +97,39 @@ bool fits(dim3 grid, dim3 block) {
 
 cudaError_t submit(const std::shared_ptr<Stream>& stream, Work work) {
   Runtime& runtime = Runtime::get();
-  if (!runtime.late) return run_now(*stream, work);
-  std::lock_guard guard(runtime.late_lock);
-  if (!stream->is_default) {
-    stream->pending.push_back(std::move(work));
-    return cudaSuccess;
+  if (!runtime.queues()) return run_now(*stream, work);
+  std::lock_guard guard(runtime.queue_lock);
+  stream->pending.push_back({++runtime.given, std::move(work)});
+  stir();
+  return cudaSuccess;
+}
+
+// Not from inside a piece of work, which its stream's next piece must not overtake.
+void stir() {
+  Runtime& runtime = Runtime::get();
+  if (runtime.order != Runtime::Order::kSeeded) return;
+  std::lock_guard guard(runtime.queue_lock);
+  while (runtime.seeded() % 2 != 0) {
+    std::vector<std::shared_ptr<Stream>> waiting;
+    for (size_t device = 0; device < runtime.devices.size(); ++device) {
+      for (const auto& stream : streams_of(static_cast<int>(device))) {
+        if (!stream->pending.empty()) waiting.push_back(stream);
+      }
+    }
+    if (waiting.empty()) return;
+    advance(*waiting[runtime.seeded() % waiting.size()]);
   }
-  for (const auto& other : streams_of(stream->device)) {
-    if (other->waits_for_default) drain(*other);
-  }
-  return run_now(*stream, work);
 }
 
 bool advance(Stream& stream) {
-  std::lock_guard guard(Runtime::get().late_lock);
+  std::lock_guard guard(Runtime::get().queue_lock);
   if (stream.pending.empty()) return false;
-  const Work work = std::move(stream.pending.front());
+  for (const auto& other : streams_of(stream.device)) {
+    if (!keep_order(stream, *other)) continue;
+    const uint64_t number = stream.pending.front().number;
+    while (!other->pending.empty() && other->pending.front().number < number) advance(*other);
+  }
+  const Work work = std::move(stream.pending.front().work);
   stream.pending.pop_front();
   if (fault_of(stream.device) == cudaSuccess) note(stream.device, work());
   return true;
@@ -118,7 +141,8 @@ void drain(Stream& stream) {
 }
 
 void drain_device(int device) {
-  if (!Runtime::get().late) return;
+  if (!Runtime::get().queues()) return;
+  stir();
   for (const auto& stream : streams_of(device)) drain(*stream);
 }
 
@@ -190,17 +214,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t name) {
 cudaError_t cudaStreamQuery(cudaStream_t name) {
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
+  stir();
   return advance(*stream) ? cudaErrorNotReady : fault_of(stream->device);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t name) {
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
-  if (stream->is_default) {
-    for (const auto& other : streams_of(stream->device)) {
-      if (other->waits_for_default) drain(*other);
-    }
-  }
+  stir();
   drain(*stream);
   return tell(fault_of(stream->device));
 }
@@ -271,13 +292,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event_name, cudaStream_t stream_name) {
   record->stream = stream;
   Runtime& runtime = Runtime::get();
   std::unique_lock<std::recursive_mutex> queueing;
-  if (runtime.late) {
-    queueing = std::unique_lock(runtime.late_lock);
+  if (runtime.queues()) {
+    queueing = std::unique_lock(runtime.queue_lock);
     set_last(*event, record);
   }
-  return tell(submit(stream, [event, record, late = runtime.late] {
+  return tell(submit(stream, [event, record, queued = runtime.queues()] {
     complete(*record);
-    if (!late) set_last(*event, record);  // so that nobody ever sees one that is not done
+    if (!queued) set_last(*event, record);  // so that nobody ever sees one that is not done
     return cudaSuccess;
   }));
 }
@@ -288,12 +309,14 @@ cudaError_t cudaEventQuery(cudaEvent_t name) {
   const std::shared_ptr<Record> record = last_record(*event);
   if (record == nullptr || is_done(*record)) return fault_of(event->device);
   advance(*record->stream);
+  stir();
   return cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t name) {
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(name, &event)) return tell(error);
+  stir();
   if (const std::shared_ptr<Record> record = last_record(*event)) reach(*record);
   return tell(fault_of(event->device));
 }
