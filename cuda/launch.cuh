@@ -37,13 +37,14 @@ void launch(const LaunchConfig& config, void (*kernel)(Params...), Args&&... arg
                                           static_cast<int>(config.shared_bytes)));
   }
 #ifdef TAPER_CUDA_EMULATED
-  TAPER_CUDA_CHECK(emulated::launch(config.grid, config.block, config.shared_bytes, config.stream,
-                                    kernel, std::forward<Args>(args)...));
+  const cudaError_t status = emulated::launch(config.grid, config.block, config.shared_bytes,
+                                              config.stream, kernel, std::forward<Args>(args)...);
 #else
   kernel<<<config.grid, config.block, config.shared_bytes, config.stream>>>(
       static_cast<Params>(std::forward<Args>(args))...);
-  TAPER_CUDA_CHECK(cudaGetLastError());
+  const cudaError_t status = cudaGetLastError();
 #endif
+  if (status != cudaSuccess) throw_cuda_error(status, "cudaLaunchKernel");
 }
 
 }  // namespace taper::cuda

@@ -56,7 +56,7 @@ void Marks::forget_reached(Order& order) {
       static_cast<void>(cudaGetLastError());
       return;
     }
-    TAPER_CUDA_CHECK(status);
+    if (status != cudaSuccess) throw_cuda_error(status, "cudaEventQuery");
     spare_.push_back(order.pending.front().event);
     order.pending.pop_front();
   }

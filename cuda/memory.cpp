@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <cuda.h>
 
@@ -68,7 +70,9 @@ class VmmDevice final : public MemoryDevice {
   char* base() const override { return base_; }
 
   bool create(size_t count, PhysicalPage* pages) override {
-    const DeviceGuard guard(device_);
+    const DeviceGuard guard(device_, std::nothrow);
+    if (!guard.is_set()) return false;
+    take_back_again();
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = here();
@@ -84,15 +88,17 @@ class VmmDevice final : public MemoryDevice {
   }
 
   void destroy(ArrayRef<PhysicalPage> pages) override {
-    const DeviceGuard guard(device_);
-    for (const PhysicalPage page : pages) driver_->release(page);
+    const DeviceGuard guard(device_, std::nothrow);
+    for (const PhysicalPage page : pages) release(page);
   }
 
   bool map(size_t first, ArrayRef<PhysicalPage> pages) override {
-    const DeviceGuard guard(device_);
+    const DeviceGuard guard(device_, std::nothrow);
+    if (!guard.is_set()) return false;
+    take_back_again();
     for (size_t i = 0; i < pages.size(); ++i) {
       if (driver_->map(address(first + i), kPageBytes, 0, pages[i], 0) == CUDA_SUCCESS) continue;
-      if (i != 0) driver_->unmap(address(first), i * kPageBytes);
+      if (i != 0) take_away({first, i});
       return false;
     }
     CUmemAccessDesc access{};
@@ -100,13 +106,13 @@ class VmmDevice final : public MemoryDevice {
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     const size_t bytes = pages.size() * kPageBytes;
     if (driver_->set_access(address(first), bytes, &access, 1) == CUDA_SUCCESS) return true;
-    driver_->unmap(address(first), bytes);
+    take_away({first, pages.size()});
     return false;
   }
 
   void unmap(size_t first, ArrayRef<PhysicalPage> pages) override {
-    const DeviceGuard guard(device_);
-    driver_->unmap(address(first), pages.size() * kPageBytes);
+    const DeviceGuard guard(device_, std::nothrow);
+    take_away({first, pages.size()});
   }
 
   StreamMark mark(StreamId stream) override { return marks_.add(stream); }
@@ -158,8 +164,29 @@ class VmmDevice final : public MemoryDevice {
     return reinterpret_cast<CUdeviceptr>(base_ + page * kPageBytes);
   }
 
+  struct Range {
+    size_t first, count;
+  };
+
+  // Giving back cannot fail for the allocator; what the driver refuses is tried again later.
+  void take_away(Range pages) {
+    if (driver_->unmap(address(pages.first), pages.count * kPageBytes) != CUDA_SUCCESS)
+      still_mapped_.push_back(pages);
+  }
+
+  void release(PhysicalPage page) {
+    if (driver_->release(page) != CUDA_SUCCESS) unreleased_.push_back(page);
+  }
+
+  void take_back_again() {
+    for (const Range& pages : std::exchange(still_mapped_, {})) take_away(pages);
+    for (const PhysicalPage page : std::exchange(unreleased_, {})) release(page);
+  }
+
   const int device_;
   std::unique_ptr<Driver> driver_;
+  std::vector<Range> still_mapped_;
+  std::vector<PhysicalPage> unreleased_;
   Marks marks_;
   char* base_ = nullptr;
   size_t capacity_ = 0;
@@ -183,11 +210,12 @@ class PinnedDevice final : public CpuDevice {
 
   bool map(size_t first, ArrayRef<PhysicalPage> pages) override {
     if (!CpuDevice::map(first, pages)) return false;
+    for (const size_t number : std::exchange(still_registered_, {})) unregister(number);
     for (size_t i = 0; i < pages.size(); ++i) {  // one by one, as they are unmapped in any groups
       if (cudaHostRegister(page(first + i), kPageBytes, cudaHostRegisterPortable) == cudaSuccess)
         continue;
       static_cast<void>(cudaGetLastError());
-      while (i-- > 0) cudaHostUnregister(page(first + i));
+      while (i-- > 0) unregister(first + i);
       CpuDevice::unmap(first, pages);
       return false;
     }
@@ -195,7 +223,7 @@ class PinnedDevice final : public CpuDevice {
   }
 
   void unmap(size_t first, ArrayRef<PhysicalPage> pages) override {
-    for (size_t i = 0; i < pages.size(); ++i) cudaHostUnregister(page(first + i));
+    for (size_t i = 0; i < pages.size(); ++i) unregister(first + i);
     CpuDevice::unmap(first, pages);
   }
 
@@ -204,6 +232,14 @@ class PinnedDevice final : public CpuDevice {
  private:
   void* page(size_t number) const { return base() + number * kPageBytes; }
 
+  // As for a device's pages, what is refused is tried again later.
+  void unregister(size_t number) {
+    if (cudaHostUnregister(page(number)) == cudaSuccess) return;
+    static_cast<void>(cudaGetLastError());
+    still_registered_.push_back(number);
+  }
+
+  std::vector<size_t> still_registered_;
   Marks marks_;
 };
 
@@ -220,8 +256,9 @@ AllocatorOptions device_options() {
 Allocator& cuda_allocator(int index) {
   // Never destroyed: tensors may die after main.
   static auto* all = [] {
+    const int count = cuda::checked_device_count();
     auto* made = new std::deque<std::unique_ptr<Allocator>>;
-    for (int device = 0; device < cuda::device_count(); ++device) {
+    for (int device = 0; device < count; ++device) {
       made->push_back(
           make_allocator(cuda::device_options(), std::make_unique<cuda::VmmDevice>(device)));
       register_allocator(*made->back());

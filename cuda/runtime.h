@@ -1,6 +1,9 @@
 // Devices and streams: what an Exec's place is called in CUDA.
 #pragma once
 
+#include <exception>
+#include <new>
+
 #include <cuda_runtime.h>
 
 #include "taper/core/backends.h"
@@ -12,14 +15,21 @@ namespace taper::cuda {
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
-  ~DeviceGuard();
+  DeviceGuard(int device, std::nothrow_t) noexcept;  // is_set() tells whether it could
+  ~DeviceGuard() noexcept(false);
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
+  bool is_set() const { return set_; }
+
  private:
   int before_ = 0;
-  bool changed_ = false;
+  bool set_ = false, changed_ = false, throws_ = true;
+  int exceptions_ = std::uncaught_exceptions();
 };
+
+// device_count() of a machine on which CUDA works; else throws what is the matter with it.
+int checked_device_count();
 
 // Streams are numbered for each device: 0 is its default stream, the others are made here and do
 // not wait for the default one. They live as long as the process.

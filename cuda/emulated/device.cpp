@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/machine.h"
 #include "taper/cuda/emulated/runtime.h"
 #include "taper/cuda/emulated/sanitizer.h"
@@ -170,17 +171,20 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   *count = static_cast<int>(Runtime::get().devices.size());
   return *count == 0 ? tell(cudaErrorNoDevice) : cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (!exists(device)) return tell(cudaErrorInvalidDevice);
   current_device() = device;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (Runtime::get().devices.empty()) return tell(cudaErrorNoDevice);
   *device = current_device();
   return cudaSuccess;
@@ -188,6 +192,7 @@ cudaError_t cudaGetDevice(int* device) {
 
 // The figures of an H100 SXM, except for its memory.
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (!exists(device)) return tell(cudaErrorInvalidDevice);
   cudaDeviceProp out{};
   std::strcpy(out.name, "Taper emulated sm_90");
@@ -218,6 +223,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceReset() {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (!exists(current_device())) return tell(cudaErrorNoDevice);
   drain_device(current_device());
   release_memory(current_device());
@@ -233,22 +239,26 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (!exists(device) || !exists(peer)) return tell(cudaErrorInvalidDevice);
   *can = device != peer;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (!exists(peer) || peer == current_device()) return tell(cudaErrorInvalidDevice);
   return flags == 0 ? cudaSuccess : tell(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   *version = 13000;
   return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   *version = 13000;
   return cudaSuccess;
 }

@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/runtime.h"
 #include "taper/cuda/emulated/sanitizer.h"
 
@@ -229,11 +230,13 @@ size_t cuda_malloc_used(int device) {
 using namespace taper::emulated;
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   return tell(allocate(pointer, bytes));
 }
 
 cudaError_t cudaFree(void* pointer) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (pointer == nullptr) return cudaSuccess;
   int device = 0;
@@ -246,12 +249,14 @@ cudaError_t cudaFree(void* pointer) {
 }
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (!Runtime::get().stream(name)) return tell(cudaErrorInvalidResourceHandle);
   return tell(allocate(pointer, bytes));
 }
 
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
   if (!stream) return tell(cudaErrorInvalidResourceHandle);
@@ -268,6 +273,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t name) {
 }
 
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (pointer == nullptr) return tell(cudaErrorInvalidValue);
   *pointer = bytes == 0 ? nullptr : std::aligned_alloc(kPage, whole_pages(bytes));
@@ -279,6 +285,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* pointer) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (pointer == nullptr) return cudaSuccess;
   for (size_t device = 0; device < Runtime::get().devices.size(); ++device) {
     drain_device(static_cast<int>(device));
@@ -290,6 +297,7 @@ cudaError_t cudaFreeHost(void* pointer) {
 }
 
 cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (pointer == nullptr || bytes == 0) return tell(cudaErrorInvalidValue);
   std::lock_guard guard(memory().lock);
@@ -298,11 +306,13 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::lock_guard guard(memory().lock);
   return memory().pinned.erase(address(pointer)) == 1 ? cudaSuccess : tell(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   int device = current_device();
   const Place place = place_of(pointer, 0, &device);
@@ -318,6 +328,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   std::lock_guard guard(memory().lock);
   *total = device_memory();
@@ -326,23 +337,28 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   return tell(copy(to, from, bytes, kind, nullptr, true));
 }
 
 cudaError_t cudaMemcpyAsync(
     void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   return tell(copy(to, from, bytes, kind, stream, false));
 }
 
 cudaError_t cudaMemcpyPeerAsync(
     void* to, int, const void* from, int, size_t bytes, cudaStream_t stream) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   return tell(copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, false));
 }
 
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   return tell(fill(pointer, value, bytes, nullptr));
 }
 
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   return tell(fill(pointer, value, bytes, stream));
 }

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/machine.h"
 #include "taper/cuda/emulated/runtime.h"
 
@@ -152,6 +153,7 @@ cudaError_t put_on_stream(dim3 grid,
                           cudaStream_t stream_name,
                           const void* kernel,
                           std::unique_ptr<const KernelLaunch> call) {
+  if (const cudaError_t error = injected("cudaLaunchKernel")) return tell(error);
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(stream_name, &stream)) return tell(error);
   if (stream->device != current_device()) return tell(cudaErrorInvalidResourceHandle);
@@ -171,6 +173,7 @@ cudaError_t put_on_stream(dim3 grid,
 }
 
 cudaError_t set_max_dynamic_shared(const void* kernel, int bytes) {
+  if (const cudaError_t error = injected("cudaFuncSetAttribute")) return tell(error);
   if (bytes < 0 || static_cast<size_t>(bytes) > kMaxShared) return tell(cudaErrorInvalidValue);
   Runtime& runtime = Runtime::get();
   std::lock_guard guard(runtime.lock);
@@ -183,6 +186,7 @@ cudaError_t set_max_dynamic_shared(const void* kernel, int bytes) {
 using namespace taper::emulated;
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (stream == nullptr || flags > cudaStreamNonBlocking) return tell(cudaErrorInvalidValue);
   auto made = std::make_shared<Stream>();
@@ -196,10 +200,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
   if (stream->is_default) return tell(cudaErrorInvalidResourceHandle);
@@ -212,6 +218,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t name) {
 
 // Asking moves the work on, or a program that polls would never see the end.
 cudaError_t cudaStreamQuery(cudaStream_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
   stir();
@@ -219,6 +226,7 @@ cudaError_t cudaStreamQuery(cudaStream_t name) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
   stir();
@@ -227,12 +235,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t name) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   drain_device(current_device());
   return tell(fault_of(current_device()));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_name, cudaEvent_t event_name, unsigned flags) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(stream_name, &stream)) return tell(error);
@@ -247,6 +257,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_name, cudaEvent_t event_name
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t name, cudaHostFn_t function, void* argument) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
   if (function == nullptr) return tell(cudaErrorInvalidValue);
@@ -257,6 +268,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t name, cudaHostFn_t function, void* a
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (event == nullptr || flags > 3) return tell(cudaErrorInvalidValue);
   auto made = std::make_shared<Event>();
@@ -270,10 +282,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(name, &event)) return tell(error);
   Runtime& runtime = Runtime::get();
@@ -283,6 +297,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t name) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event_name, cudaStream_t stream_name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(event_name, &event)) return tell(error);
@@ -304,6 +319,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event_name, cudaStream_t stream_name) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(name, &event)) return tell(error);
   const std::shared_ptr<Record> record = last_record(*event);
@@ -314,6 +330,7 @@ cudaError_t cudaEventQuery(cudaEvent_t name) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t name) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(name, &event)) return tell(error);
   stir();
@@ -322,6 +339,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t name) {
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Event> first, second;
   if (const cudaError_t error = look_up(start, &first)) return tell(error);
   if (const cudaError_t error = look_up(stop, &second)) return tell(error);

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/runtime.h"
 #include "taper/cuda/emulated/sanitizer.h"
 
@@ -109,6 +110,7 @@ using namespace taper::emulated;
 
 CUresult cuMemAddressReserve(
     CUdeviceptr* pointer, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long) {
+  if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   if (bytes == 0 || bytes % kPage != 0) return CUDA_ERROR_INVALID_VALUE;
   const size_t align = std::max(alignment, kPage);
   void* found =
@@ -125,6 +127,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle,
                      size_t bytes,
                      const CUmemAllocationProp* properties,
                      unsigned long long) {
+  if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   if (bytes == 0 || bytes % kPage != 0) return CUDA_ERROR_INVALID_VALUE;
   const int device = properties->location.id;
   if (cuda_malloc_used(device) + vmm_used(device) + bytes > device_memory())
@@ -149,6 +152,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle,
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   Space& s = space();
   std::lock_guard guard(s.lock);
   const auto it = s.physical.find(handle);
@@ -163,6 +167,7 @@ CUresult cuMemMap(CUdeviceptr at,
                   size_t offset,
                   CUmemGenericAllocationHandle handle,
                   unsigned long long) {
+  if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   Space& s = space();
   std::lock_guard guard(s.lock);
   const auto it = s.physical.find(handle);
@@ -178,6 +183,7 @@ CUresult cuMemMap(CUdeviceptr at,
 }
 
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes) {
+  if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   Space& s = space();
   std::lock_guard guard(s.lock);
   const uintptr_t end = at + bytes;
@@ -196,6 +202,7 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes) {
 }
 
 CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, size_t) {
+  if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   if (vmm_place(reinterpret_cast<void*>(at), bytes, nullptr) != VmmPlace::kMapped)
     return CUDA_ERROR_INVALID_VALUE;
   if (mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) != 0)
@@ -216,6 +223,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol,
                                              unsigned,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* found) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   const std::pair<const char*, void*> all[] = {
       {"cuMemAddressReserve", reinterpret_cast<void*>(cuMemAddressReserve)},
       {"cuMemCreate", reinterpret_cast<void*>(cuMemCreate)},
