@@ -17,6 +17,8 @@
 //                                   that changes has a race
 //   TAPER_EMULATED_STREAMS=late     streams work when somebody waits for them, or, with seeded:n,
 //                                   in an order drawn by a seed: a result that changes lacks a wait
+//   TAPER_EMULATED_ACCESS=guarded   host code that touches device memory dies, and is told why;
+//                                   access.h
 //   TAPER_EMULATED_FAIL=name:n=e    the n-th call of cudaMalloc, say, returns error e; failing.h
 // A kernel that spins until another thread acts hangs here: fibers are not preempted.
 #ifndef TAPER_CUDA_EMULATED

@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include "taper/cuda/emulated/access.h"
 #include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/runtime.h"
 #include "taper/cuda/emulated/sanitizer.h"
@@ -56,7 +57,7 @@ size_t whole_pages(size_t bytes) {
 }
 
 // Twice the device's memory, so that freed addresses can rest; less where address space is short.
-bool open(Window& window) {
+bool open_window(Window& window) {
   if (window.begin != 0) return true;
   for (size_t bytes = whole_pages(2 * device_memory()) + kPage; bytes >= 1 << 20; bytes /= 2) {
     bytes = whole_pages(bytes);
@@ -84,6 +85,7 @@ cudaError_t allocate(void** pointer, size_t bytes) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
+  const bool open = access_is_open();
   Memory& all = memory();
   std::lock_guard guard(all.lock);
   Window& window = all.windows[current_device()];
@@ -91,7 +93,7 @@ cudaError_t allocate(void** pointer, size_t bytes) {
   if (bytes > left || window.used + whole_pages(bytes) > left) {
     return cudaErrorMemoryAllocation;
   }
-  if (!open(window)) return cudaErrorMemoryAllocation;
+  if (!open_window(window)) return cudaErrorMemoryAllocation;
   const size_t mapped = whole_pages(bytes);
   uintptr_t place = find_room(window, window.next, mapped + kPage);
   if (place == 0) place = find_room(window, window.begin, mapped + kPage);
@@ -105,6 +107,7 @@ cudaError_t allocate(void** pointer, size_t bytes) {
   *pointer = pointer_to(place);
   // What nobody wrote reads as NaN and -1, as far as filling it is cheap.
   std::memset(*pointer, 0xff, std::min<size_t>(mapped, 256 << 10));
+  if (!open) mprotect(*pointer, mapped, PROT_NONE);
   poison(static_cast<char*>(*pointer) + bytes, mapped - bytes);
   return cudaSuccess;
 }
@@ -192,6 +195,7 @@ cudaError_t copy(
   const Place to_place = place_of(to, bytes), from_place = place_of(from, bytes);
   if (!agrees(kind, to_place, from_place)) return cudaErrorInvalidValue;
   const cudaError_t status = submit(stream, [=] {
+    const DeviceAccess access;
     std::memcpy(to, from, bytes);
     return cudaSuccess;
   });
@@ -206,6 +210,7 @@ cudaError_t fill(void* pointer, int value, size_t bytes, cudaStream_t name) {
   if (bytes == 0) return cudaSuccess;
   if (place_of(pointer, bytes) != Place::kDevice) return cudaErrorInvalidValue;
   return submit(stream, [=] {
+    const DeviceAccess access;
     std::memset(pointer, value, bytes);
     return cudaSuccess;
   });
@@ -218,6 +223,24 @@ void release_memory(int device) {
   std::lock_guard guard(all.lock);
   Window& window = all.windows[device];
   while (!window.blocks.empty()) give_back(window, window.blocks.begin());
+}
+
+void open_blocks(bool touchable) {
+  Memory& all = memory();
+  std::lock_guard guard(all.lock);
+  const int rights = touchable ? PROT_READ | PROT_WRITE : PROT_NONE;
+  for (const auto& [device, window] : all.windows) {
+    for (const auto& [place, block] : window.blocks) {
+      mprotect(pointer_to(place), block.mapped, rights);
+    }
+  }
+}
+
+MemoryKind kind_of_memory(const void* pointer, int* device) {
+  const Place place = place_of(pointer, 1, device);
+  return place == Place::kDevice    ? MemoryKind::kLive
+         : place == Place::kNowhere ? MemoryKind::kDead
+                                    : MemoryKind::kHost;
 }
 
 size_t cuda_malloc_used(int device) {

@@ -106,6 +106,10 @@ void drain_device(int device);
 void release_memory(int device);  // all of it
 size_t cuda_malloc_used(int device);
 
+// Whether an address is a device's: in something allocated, or where that could be.
+enum class MemoryKind { kHost, kLive, kDead };
+MemoryKind kind_of_memory(const void* pointer, int* device);
+
 // Virtual memory (vmm.cpp)
 size_t vmm_used(int device);
 enum class VmmPlace { kElsewhere, kUnmapped, kMapped };

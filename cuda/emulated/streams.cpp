@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "taper/cuda/emulated/access.h"
 #include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/machine.h"
 #include "taper/cuda/emulated/runtime.h"
@@ -168,6 +169,7 @@ cudaError_t put_on_stream(dim3 grid,
   }
   return tell(submit(
       stream, [=, call = std::shared_ptr<const KernelLaunch>(std::move(call))]() -> cudaError_t {
+        const DeviceAccess access;
         return Machine::mine().run(grid, block, shared_bytes, *call);
       }));
 }

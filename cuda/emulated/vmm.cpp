@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "taper/cuda/emulated/access.h"
 #include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/runtime.h"
 #include "taper/cuda/emulated/sanitizer.h"
@@ -35,6 +36,7 @@ struct Physical {
 struct Mapping {
   size_t bytes = 0;
   CUmemGenericAllocationHandle handle = 0;
+  bool accessible = false;
 };
 
 struct Space {
@@ -102,6 +104,15 @@ VmmPlace vmm_place(const void* pointer, size_t bytes, int* device) {
     at = mapping->first + mapping->second.bytes;
   } while (at < end);
   return VmmPlace::kMapped;
+}
+
+void open_mappings(bool touchable) {
+  Space& s = space();
+  std::lock_guard guard(s.lock);
+  const int rights = touchable ? PROT_READ | PROT_WRITE : PROT_NONE;
+  for (const auto& [at, mapping] : s.mapped) {
+    if (mapping.accessible) mprotect(reinterpret_cast<void*>(at), mapping.bytes, rights);
+  }
 }
 
 }  // namespace taper::emulated
@@ -205,6 +216,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, si
   if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   if (vmm_place(reinterpret_cast<void*>(at), bytes, nullptr) != VmmPlace::kMapped)
     return CUDA_ERROR_INVALID_VALUE;
+  const bool open = access_is_open();
   if (mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) != 0)
     return CUDA_ERROR_OUT_OF_MEMORY;
   Space& s = space();
@@ -214,7 +226,9 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, si
     // What nobody wrote reads as NaN and -1, as far as filling it is cheap.
     if (p.fresh) std::memset(reinterpret_cast<void*>(m->first), 0xff, kFilled);
     p.fresh = false;
+    m->second.accessible = true;
   }
+  if (!open) mprotect(reinterpret_cast<void*>(at), bytes, PROT_NONE);
   return CUDA_SUCCESS;
 }
 

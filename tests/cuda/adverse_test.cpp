@@ -26,7 +26,8 @@ TEST_P(Adverse, TheWholeProgramPasses) {
 INSTANTIATE_TEST_SUITE_P(Settings,
                          Adverse,
                          testing::Values("TAPER_EMULATED_ORDER=reverse TAPER_EMULATED_STREAMS=late",
-                                         "TAPER_EMULATED_STREAMS=seeded:1",
+                                         "TAPER_EMULATED_STREAMS=seeded:1 "
+                                         "TAPER_EMULATED_ACCESS=guarded",
                                          "TAPER_EMULATED_STREAMS=seeded:2"));
 
 }  // namespace
