@@ -257,8 +257,9 @@ Allocator& cuda_allocator(int index) {
   // Never destroyed: tensors may die after main.
   static auto* all = [] {
     const int count = cuda::checked_device_count();
-    auto* made = new std::deque<std::unique_ptr<Allocator>>;
-    for (int device = 0; device < count; ++device) {
+    static auto* made = new std::deque<std::unique_ptr<Allocator>>;
+    // If a device fails, those before it stay, and the next try goes on there.
+    for (int device = static_cast<int>(made->size()); device < count; ++device) {
       made->push_back(
           make_allocator(cuda::device_options(), std::make_unique<cuda::VmmDevice>(device)));
       register_allocator(*made->back());
