@@ -75,7 +75,8 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
-  cudaErrorLaunchTimeout = 702,  // a deadlock: a real device would hang or time out
+  cudaErrorIllegalAddress = 700,  // seen when the block is freed
+  cudaErrorLaunchTimeout = 702,   // a deadlock: a real device would hang or time out
   cudaErrorPeerAccessAlreadyEnabled = 704,
   cudaErrorLaunchFailure = 719,
   cudaErrorNotSupported = 801,

@@ -22,7 +22,8 @@ bool exists(int device) {
 }
 
 bool is_fault(cudaError_t error) {
-  return error == cudaErrorLaunchTimeout || error == cudaErrorLaunchFailure;
+  return error == cudaErrorIllegalAddress || error == cudaErrorLaunchTimeout ||
+         error == cudaErrorLaunchFailure;
 }
 
 struct ErrorText {
@@ -43,6 +44,8 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
      "peer access is already enabled"},

@@ -1,8 +1,10 @@
 // Memory of the emulated devices: windows of address space, live blocks in them, copies and fills.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include <sys/mman.h>
 
@@ -15,6 +17,8 @@ namespace taper::emulated {
 namespace {
 
 constexpr uintptr_t kPage = 4096;
+constexpr size_t kFilled = 256 << 10;  // of a block
+constexpr unsigned char kFill = 0xff;
 
 struct Block {
   size_t bytes;   // as asked
@@ -106,10 +110,26 @@ cudaError_t allocate(void** pointer, size_t bytes) {
   window.used += mapped;
   *pointer = pointer_to(place);
   // What nobody wrote reads as NaN and -1, as far as filling it is cheap.
-  std::memset(*pointer, 0xff, std::min<size_t>(mapped, 256 << 10));
+  std::memset(*pointer, kFill, std::min(mapped, kFilled));
   if (!open) mprotect(*pointer, mapped, PROT_NONE);
   poison(static_cast<char*>(*pointer) + bytes, mapped - bytes);
   return cudaSuccess;
+}
+
+// Empty, or how a kernel has written behind the block: what it was filled with there has changed.
+// Under AddressSanitizer such a write does not get so far.
+std::string written_behind([[maybe_unused]] uintptr_t place, [[maybe_unused]] const Block& block) {
+#if !defined(TAPER_EMULATED_ASAN)
+  const auto* bytes = static_cast<const unsigned char*>(pointer_to(place));
+  for (size_t i = block.bytes; i < std::min(block.mapped, kFilled); ++i) {
+    if (bytes[i] == kFill) continue;
+    char text[160];
+    std::snprintf(text, sizeof(text), "byte %zu of a block of %zu bytes at %p was written", i,
+                  block.bytes, pointer_to(place));
+    return text;
+  }
+#endif
+  return "";
 }
 
 void give_back(Window& window, std::map<uintptr_t, Block>::iterator block) {
@@ -132,13 +152,18 @@ bool find_block(Memory& all, const void* pointer, int* device) {
 }
 
 cudaError_t release(const void* pointer) {
+  const DeviceAccess access;  // before the lock, which it takes
   Memory& all = memory();
   std::lock_guard guard(all.lock);
   int device = 0;
   if (!find_block(all, pointer, &device)) return cudaErrorInvalidValue;
   Window& window = all.windows[device];
-  give_back(window, window.blocks.find(address(pointer)));
-  return cudaSuccess;
+  const auto block = window.blocks.find(address(pointer));
+  const std::string fault = written_behind(block->first, block->second);
+  give_back(window, block);
+  if (fault.empty()) return cudaSuccess;
+  set_fault(device, cudaErrorIllegalAddress, fault);
+  return cudaErrorIllegalAddress;
 }
 
 enum class Place { kHost, kPinned, kDevice, kNowhere };
