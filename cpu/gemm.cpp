@@ -1,4 +1,5 @@
 // Matrix products of every dtype: the same bits on every instruction set and thread count.
+#include "taper/core/precision.h"
 #include "taper/cpu/finite.h"
 #include "taper/cpu/gemm_blas.h"
 #include "taper/cpu/gemm_pack.h"
@@ -428,6 +429,21 @@ template <class E> void turn(Product<E>& p) {
   if (p.n == 1) p.c.col = 1;
 }
 
+// The matrices of a batch with their numbers rounded to tf32; one that all share stays one.
+Matrix<const float> rounded_to_tf32(
+    const Exec& exec, const Matrix<const float>& x, Index batch, Index rows, Index cols) {
+  if (x.batch == 0) batch = 1;
+  auto* to = static_cast<float*>(
+      exec.scratch(static_cast<std::size_t>(batch * rows * cols) * sizeof(float)));
+  parallel_for(batch * rows, 1 + kGrain / (cols + 1), [&](Index begin, Index end) {
+    for (Index r = begin; r < end; ++r) {
+      const float* from = x.data + r / rows * x.batch + r % rows * x.row;
+      for (Index s = 0; s < cols; ++s) to[r * cols + s] = round_to_tf32(from[s * x.col]);
+    }
+  });
+  return {to, x.batch == 0 ? 0 : rows * cols, cols, 1};
+}
+
 template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In bias) {
   const std::int64_t* sizes = out.layout->sizes;
   const Index m = sizes[1], n = sizes[2], k = a.layout->sizes[2];
@@ -440,6 +456,12 @@ template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In
                matrix_of<const E>(b, sizes_b),
                matrix_of<const E>(bias, sizes),
                matrix_of<E>(out, sizes)};
+  if constexpr (std::is_same_v<E, float>) {
+    if (matmul_rounds_to_tf32()) {
+      p.a = rounded_to_tf32(exec, p.a, batch, m, k);
+      p.b = rounded_to_tf32(exec, p.b, batch, k, n);
+    }
+  }
   if (batch > 1 && merge_batch(p, batch)) batch = 1;
   turn(p);
   if (is_floating_point(out.dtype) && p.c.col == 1 && !blas_selected()) p.watch = finite_watch;

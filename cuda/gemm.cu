@@ -1,6 +1,8 @@
-// Matrix products of every dtype on tiles in shared memory, with the bits of the CPU's.
+// Matrix products of every dtype: by cuBLAS, or on tiles, which give the CPU's bits.
 #include "taper/core/math_base.h"
+#include "taper/core/precision.h"
 #include "taper/cuda/device.cuh"
+#include "taper/cuda/gemm_blas.h"
 
 // Note [One chain of fmas, on the device]
 // As on the CPU (cpu/gemm.cpp), an element starts as the bias or zero and takes one fma for each k,
@@ -25,6 +27,7 @@ template <class E> struct Product {
   Index m, n, k;
   Matrix<const E> a, b, bias;
   Matrix<E> c;
+  bool tf32;  // round what is multiplied; f32 alone
 };
 
 // What an element type is summed in. Unsigned, so that overflow wraps.
@@ -54,12 +57,15 @@ __device__ void bring(T (*to)[kTile + 1],
                       Index row0,
                       Index rows,
                       Index k0,
-                      Index k_end) {
+                      Index k_end,
+                      bool tf32) {
   for (unsigned at = threadIdx.x; at < kTile * kDepth; at += kSide * kSide) {
     const unsigned r = col == 1 ? at / kDepth : at % kTile;
     const unsigned k = col == 1 ? at % kDepth : at / kTile;
     const bool inside = row0 + r < rows && k0 + k < k_end;
-    to[k][r] = inside ? static_cast<T>(from[(row0 + r) * row + (k0 + k) * col]) : T(0);
+    T x = inside ? static_cast<T>(from[(row0 + r) * row + (k0 + k) * col]) : T(0);
+    if constexpr (std::is_same_v<E, float>) x = tf32 ? round_to_tf32(x) : x;
+    to[k][r] = x;
   }
 }
 
@@ -84,8 +90,8 @@ __global__ void __launch_bounds__(kSide* kSide)
     }
   }
   for (Index k0 = 0; k0 < p.k; k0 += kDepth) {
-    bring(left, a, p.a.row, p.a.col, i0, p.m, k0, p.k);
-    bring(right, b, p.b.col, p.b.row, j0, p.n, k0, p.k);
+    bring(left, a, p.a.row, p.a.col, i0, p.m, k0, p.k, p.tf32);
+    bring(right, b, p.b.col, p.b.row, j0, p.n, k0, p.k, p.tf32);
     __syncthreads();
     const int depth = p.k - k0 < kDepth ? static_cast<int>(p.k - k0) : kDepth;
     for (int k = 0; k < depth; ++k) {
@@ -123,6 +129,8 @@ template <class E> Matrix<E> matrix_of(const View& view, const std::int64_t* siz
 
 // Bytes: each element of a and b once for each 64 columns or rows of C. Flops: 2 B M N K.
 void matmul(const Exec& exec, Out out, In a, In b, In bias) {
+  if (out.layout->numel() == 0) return;
+  if (blas_selected() && blas_matmul(exec, out, a, b, bias)) return;
   const std::int64_t* sizes = out.layout->sizes;
   const Index m = sizes[1], n = sizes[2], k = a.layout->sizes[2];
   const std::int64_t sizes_a[] = {sizes[0], m, k}, sizes_b[] = {sizes[0], k, n};
@@ -137,7 +145,8 @@ void matmul(const Exec& exec, Out out, In a, In b, In bias) {
                        matrix_of<const E>(a, sizes_a),
                        matrix_of<const E>(b, sizes_b),
                        matrix_of<const E>(bias, sizes),
-                       matrix_of<E>(out, sizes)};
+                       matrix_of<E>(out, sizes),
+                       matmul_rounds_to_tf32()};
     launch_on(exec, static_cast<unsigned>(tiles), kSide * kSide, multiply<E>, p, down, across);
   });
 }

@@ -9,6 +9,7 @@
 
 #include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/runtime.h"
+#include "taper/cuda/gemm_blas.h"
 #include "taper/cuda/runtime.h"
 #include "taper/taper.h"
 #include "taper/tests/cuda/again.h"
@@ -81,13 +82,16 @@ std::size_t allocated() {
 }
 
 TEST(FailingCalls, EachBecomesAnErrorAndTheNextTryWorks) {
+  const bool before = blas_selected();
+  select_blas(true);
   const StreamId other = make_stream(0);
   const std::vector<float> right = work(other);
   emulated::count_calls();
   ASSERT_EQ(work(other), right);
   const std::map<std::string, long> calls = emulated::counted_calls();
-  for (const char* name : {"cudaMemcpyAsync", "cudaLaunchKernel", "cuMemMap", "cudaEventRecord",
-                           "cudaStreamWaitEvent", "cudaHostRegister", "cudaGetDevice"}) {
+  for (const char* name :
+       {"cudaMemcpyAsync", "cudaLaunchKernel", "cuMemMap", "cudaEventRecord", "cudaStreamWaitEvent",
+        "cudaHostRegister", "cudaGetDevice", "cublasGemmStridedBatchedEx"}) {
     EXPECT_TRUE(calls.contains(name)) << name;
   }
   const std::size_t memory = allocated(), pages = reserved();
@@ -112,10 +116,12 @@ TEST(FailingCalls, EachBecomesAnErrorAndTheNextTryWorks) {
     }
   }
   EXPECT_GE(errors, 50);
+  select_blas(before);
 }
 
 // Part of the next test, which has it fail on a library that nobody has used.
 TEST(FailingCalls, DISABLED_TheFirstUse) {
+  select_blas(true);
   std::vector<float> first, second;
   std::string text;
   try {

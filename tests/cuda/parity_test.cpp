@@ -1,4 +1,5 @@
 // The CUDA column gives the bits of the CPU column, for every slot that it has.
+#include "taper/cuda/gemm_blas.h"
 #include "taper/tests/cuda/twin.h"
 
 namespace taper::cuda {
@@ -330,6 +331,8 @@ TEST(Parity, FirstNonfinite) {
 }
 
 TEST(Parity, Matmul) {
+  const bool before = blas_selected();
+  select_blas(false);  // cuBLAS has bits of its own
   for (const DType dtype : kEveryDType) {
     check_matmul(dtype, 1, 1, 1, 1);
     check_matmul(dtype, 3, 5, 9, 17);
@@ -341,6 +344,7 @@ TEST(Parity, Matmul) {
   check_matmul(kFloat32, 2, 100, 130, 300);
   check_matmul(kFloat16, 1, 130, 67, 300);
   check_matmul(kFloat64, 1, 129, 33, 270);
+  select_blas(before);
 }
 
 // --- other memory, streams and devices ---

@@ -22,6 +22,23 @@ template <class T> std::ostream& operator<<(std::ostream& out, const ArrayRef<T>
   return out << ']';
 }
 
+// at::globalContext().setAllowTF32CuBLAS(true).
+class Context {
+ public:
+  void setAllowTF32CuBLAS(bool allow) { setFloat32MatmulPrecision(allow ? "high" : "highest"); }
+
+  bool allowTF32CuBLAS() const { return matmul_rounds_to_tf32(); }
+
+  void setFloat32MatmulPrecision(const std::string& precision) {
+    set_float32_matmul_precision(precision);
+  }
+};
+
+inline Context& globalContext() {
+  static Context context;
+  return context;
+}
+
 }  // namespace taper
 
 namespace torch = taper;
