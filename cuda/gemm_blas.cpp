@@ -11,9 +11,9 @@
 
 #include <cublas_v2.h>
 
-#include "taper/core/kernels.h"
 #include "taper/core/precision.h"
 #include "taper/cuda/check.h"
+#include "taper/cuda/kernels.cuh"
 #include "taper/cuda/runtime.h"
 
 namespace taper::cuda {
@@ -101,9 +101,7 @@ cublasOperation_t transposed(bool yes) {
   return yes ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-}  // namespace
-
-static std::atomic<bool>& blas_switch() {
+std::atomic<bool>& blas_switch() {
   static std::atomic<bool> on = [] {
     const char* setting = std::getenv("TAPER_GEMM");
     const std::string_view choice = setting == nullptr ? "" : setting;
@@ -112,6 +110,8 @@ static std::atomic<bool>& blas_switch() {
   }();
   return on;
 }
+
+}  // namespace
 
 bool blas_selected() {
   return blas_switch();
@@ -141,7 +141,7 @@ bool blas_matmul(const Exec& exec, Out out, In a, In b, In bias) {
   }
   if (bias.defined()) {
     const Layout stretched = expand_layout(*bias.layout, out.layout->shape());
-    kernels_for(exec.device).copy(exec, out, In{{bias.data, &stretched, bias.dtype}});
+    copy(exec, out, In{{bias.data, &stretched, bias.dtype}});
   }
   void* const workspace = exec.scratch(kWorkspace);
   const DeviceGuard guard(exec.device.index());
