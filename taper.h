@@ -27,6 +27,7 @@
 #include "taper/core/backends.h"
 #include "taper/core/memory.h"
 #include "taper/core/precision.h"
+#include "taper/core/stream.h"
 #include "taper/core/threads.h"
 #include "taper/data/data_loader.h"
 #include "taper/data/serialize.h"

@@ -90,7 +90,13 @@ bool is_deterministic() {
 }
 
 Frame::Frame(ArrayRef<const Tensor*> inputs, const Tensor* target, bool recording)
-    : inputs_(inputs), target_(target), recording_(recording), exec_(common_device(inputs)) {}
+    : inputs_(inputs), target_(target), recording_(recording), exec_(common_device(inputs)) {
+  if (!exec_.device.is_cuda()) return;
+  const Stream stream(exec_.device, exec_.stream);
+  for (const Tensor* t : inputs) {
+    if (t->defined() && t->storage()->stream() != stream.id()) t->storage()->record_stream(stream);
+  }
+}
 
 const Tensor& Frame::out(IntArrayRef sizes, DType dtype) {
   if (target_ == nullptr) return out(contiguous_layout(sizes), dtype);
@@ -187,7 +193,7 @@ class Recorder {
     Ref<Entry> entry = new_entry();
     entry->loc = call_site.loc();
     entry->scope = call_site.scope;
-    entry->stream = frame_.exec().stream;
+    entry->stream = current_stream(frame_.outputs_[0].device()).id();
     for (std::size_t i = 0; i < frame_.size(); ++i) {
       if (!frame_.needs(i)) {
         const Tensor& t = frame_.in(i);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
 #include "taper/autograd/inplace.h"
@@ -60,6 +61,14 @@ std::size_t slots_of(const Node& node) {
 
 std::size_t hash_of(const Node* node) {
   return (reinterpret_cast<std::size_t>(node) >> 4) * 0x9E3779B97F4A7C15u;
+}
+
+// What `from` wrote is used on the device's current stream from now on.
+void take_over(const Tensor& t, StreamId from) {
+  const Stream here = current_stream(t.device());
+  if (here.id() == from) return;
+  wait_for(here, Stream(t.device(), from));
+  t.record_stream(here);
 }
 
 // Shows an entry to debuggers while it runs backwards: from before run_entry(), where they stop.
@@ -151,8 +160,7 @@ Backward::Backward(ArrayRef<Tensor> roots,
   if (restricted_) find_needed(roots);
   if (lens::hunts.load(std::memory_order_relaxed) != 0) [[unlikely]]
     lens::Hunt::look_at_roots(roots, gradients);
-  const GradModeSetting mode(
-      {options_.create_graph, grad_mode_state.inference, &loc_});
+  const GradModeSetting mode({options_.create_graph, grad_mode_state.inference, &loc_});
   for (std::size_t i = 0; i < roots.size(); ++i) {
     Tensor g = root_gradient(roots[i], gradients.empty() ? Tensor() : gradients[i]);
     const Edge& edge = gradient_edge(roots[i]);
@@ -232,7 +240,11 @@ Backward::Reached& Backward::reach(const Edge& edge) {
   ++used_cells_;
   Reached& fresh = reached_[place];
   fresh.node = edge.node;
-  for (std::size_t s = 0; s < slots_of(*edge.node); ++s) fresh.grads.emplace_back();
+  fresh.streams.clear();
+  for (std::size_t s = 0; s < slots_of(*edge.node); ++s) {
+    fresh.grads.emplace_back();
+    fresh.streams.push_back(0);
+  }
   heap_.push_back(place);
   std::push_heap(heap_.begin(), heap_.end(), [this](std::uint32_t a, std::uint32_t b) {
     return reached_[a].node->index < reached_[b].node->index;
@@ -242,7 +254,12 @@ Backward::Reached& Backward::reach(const Edge& edge) {
 
 void Backward::add(const Edge& edge, Tensor grad) {
   grad = fit(std::move(grad), spec_of(edge));
-  Tensor& sum = reach(edge).grads[edge.slot];
+  Reached& reached = reach(edge);
+  Tensor& sum = reached.grads[edge.slot];
+  if (grad.device().is_cuda()) {
+    if (sum.defined()) take_over(sum, reached.streams[edge.slot]);
+    reached.streams[edge.slot] = current_stream(grad.device()).id();
+  }
   if (!sum.defined()) {
     sum = std::move(grad);
   } else if (!options_.create_graph && is_dense(sum.layout())) {
@@ -257,6 +274,37 @@ void Backward::add(const Edge& edge, Tensor grad) {
   }
 }
 
+namespace {
+
+// While it lives, an entry's ops run on the stream of its forward; leaves add up on the stream that
+// is current for the caller, who may use grad() at once. Both wait for those that wrote `grads`.
+class OnStreamOf {
+ public:
+  OnStreamOf(const Node& node, ArrayRef<Tensor> grads, ArrayRef<StreamId> writers) {
+    if (!node.is_leaf) {
+      const auto& entry = static_cast<const Entry&>(node);
+      const Device device = entry.outputs[0].device;
+      if (device.is_cuda()) guard_.emplace(Stream(device, entry.stream));
+    }
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      if (grads[i].defined() && grads[i].is_cuda()) take_over(grads[i], writers[i]);
+    }
+  }
+
+  // The caller's stream goes on after what the entry did.
+  void join() {
+    if (!guard_) return;
+    const Stream entrys = guard_->stream();
+    guard_.reset();
+    wait_for(current_stream(entrys.device()), entrys);
+  }
+
+ private:
+  std::optional<StreamGuard> guard_;
+};
+
+}  // namespace
+
 // Runs one node. One that throws is lost with its gradients, unless there is a way back.
 bool Backward::advance() {
   if (heap_.empty()) return false;
@@ -269,9 +317,10 @@ bool Backward::advance() {
   // Taken out whole: its gradients are freed as soon as the entry has run.
   const Ref<Node> node = std::move(reached_[place].node);
   SmallVector<Tensor, 1> grads = std::move(reached_[place].grads);
+  OnStreamOf on_stream(*node, ArrayRef<Tensor>(grads.data(), grads.size()),
+                       ArrayRef<StreamId>(reached_[place].streams.data(), grads.size()));
   free_.push_back(place);
-  const GradModeSetting mode(
-      {options_.create_graph, grad_mode_state.inference, &loc_});
+  const GradModeSetting mode({options_.create_graph, grad_mode_state.inference, &loc_});
   running_ = true;
   try {
     show_to_user(*node, grads);
@@ -289,6 +338,7 @@ bool Backward::advance() {
     throw;
   }
   running_ = false;
+  if (!captures_.empty()) on_stream.join();
   ++debug_.position;
   if (history_) history_->after(*this, node, std::move(grads));
   return true;

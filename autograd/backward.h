@@ -70,10 +70,12 @@ class Backward {
  private:
   struct History;
 
-  // A node that gradients have reached, and their sum for each of its outputs.
+  // A node that gradients have reached, and their sum for each of its outputs, which the current
+  // stream of `streams` wrote last (of the gradient's device).
   struct Reached {
     Ref<Node> node;
     SmallVector<Tensor, 1> grads;
+    SmallVector<StreamId, 1> streams;
   };
 
   struct Capture {

@@ -133,6 +133,7 @@ Edge part_edge(const Edge& base_edge, const Layout& base, const Tensor& part) {
   const Ref<Entry> entry = new_entry();
   entry->loc = call_site.loc();
   entry->scope = call_site.scope;
+  entry->stream = current_stream(part.device()).id();
   entry->inputs.push_back(base_edge);
   entry->outputs.emplace_back(part);
   entry->op = strided_part_op(base, part.layout());

@@ -119,7 +119,7 @@ struct Entry final : Node {
   const char* name = "";  // the op's, for who can read memory but call nothing
   SourceLoc loc;          // the user's line
   std::uint32_t scope = 0;
-  StreamId stream = 0;
+  StreamId stream = 0;  // of the outputs' device
   SmallVector<Edge, 2> inputs;
   SmallVector<TensorSpec, 1> outputs;
   SmallVector<SavedTensor, 1> saved;

@@ -6,6 +6,7 @@
 #include "taper/core/base/device.h"
 #include "taper/core/base/dtype.h"
 #include "taper/core/base/layout.h"
+#include "taper/core/stream.h"
 
 namespace taper {
 
@@ -36,13 +37,16 @@ struct FiniteWatch {
 };
 
 // For the kernel that this thread calls next; null unless somebody looks.
-extern thread_local constinit FiniteWatch* finite_watch
-    __attribute__((tls_model("initial-exec")));
+extern thread_local constinit FiniteWatch* finite_watch __attribute__((tls_model("initial-exec")));
 
 // How one kernel runs. A kernel allocates nothing but scratch, which dies with the Exec.
 class Exec {
  public:
-  explicit Exec(Device on, StreamId in = 0) : device(on), stream(in) {}
+  // On the stream that is current for the device.
+  explicit Exec(Device on)
+      : device(on), stream(on.is_cuda() ? current_cuda_streams[on.index()] : StreamId{0}) {}
+
+  Exec(Device on, StreamId in) : device(on), stream(in) {}
 
   ~Exec();
   Exec(const Exec&) = delete;
@@ -53,6 +57,7 @@ class Exec {
 
   Device device;
   StreamId stream;
+  bool non_blocking = false;  // copies from and to pinned memory need not be done on return
 
  private:
   struct Piece {

@@ -14,16 +14,34 @@ std::mutex
 
 }  // namespace
 
-Ref<Storage> Storage::allocate(std::size_t bytes, Device device, StreamId stream) {
+Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   Ref<Storage> storage(new Storage);
   storage->bytes_ = bytes;
   storage->device_ = device;
-  storage->stream_ = stream;
+  if (device.is_cuda()) storage->stream_ = current_stream(device).id();
   if (!device.is_meta()) {
-    storage->block_ = allocator_for(device).allocate(bytes, stream);
+    storage->block_ = allocator_for(device).allocate(bytes, storage->stream_);
     storage->data_ = storage->block_.data;
   }
   return storage;
+}
+
+Ref<Storage> Storage::allocate_pinned(std::size_t bytes) {
+  Ref<Storage> storage(new Storage);
+  storage->bytes_ = bytes;
+  storage->stream_ = kHostStream;
+  storage->pinned_ = true;
+  storage->block_ = pinned_allocator().allocate(bytes, kHostStream);
+  storage->data_ = storage->block_.data;
+  return storage;
+}
+
+void Storage::record_stream(const Stream& stream) {
+  if (block_.data == nullptr || !stream.device().is_cuda()) return;
+  if (pinned_)
+    pinned_allocator().record_stream(block_, pinned_stream(stream.device().index(), stream.id()));
+  else if (device_ == stream.device() && stream.id() != stream_)
+    allocator_for(device_).record_stream(block_, stream.id());
 }
 
 Ref<Storage> Storage::borrow(void* data, std::size_t bytes, Device device, MemoryOwner* owner) {
@@ -37,7 +55,8 @@ Ref<Storage> Storage::borrow(void* data, std::size_t bytes, Device device, Memor
 
 void Storage::destroy(Storage* storage) {
   if (storage->block_.data != nullptr) {
-    allocator_for(storage->device_).free(storage->block_, storage->bytes_, storage->stream_);
+    Allocator& from = storage->pinned_ ? pinned_allocator() : allocator_for(storage->device_);
+    from.free(storage->block_, storage->bytes_, storage->stream_);
   }
   delete storage->owner_;
   delete storage->writers_.load(std::memory_order_acquire);
@@ -52,7 +71,8 @@ void Storage::note_write(const char* op) {
     writers->reserve(kWritersKept);
     writers_.store(writers, std::memory_order_release);
   }
-  const Mutation mutation{version_.fetch_add(1, std::memory_order_acq_rel) + 1, op, call_site.loc()};
+  const Mutation mutation{version_.fetch_add(1, std::memory_order_acq_rel) + 1, op,
+                          call_site.loc()};
   if (writers->size() == kWritersKept) writers->erase(writers->begin());
   writers->push_back(mutation);
 }

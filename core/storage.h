@@ -8,6 +8,7 @@
 #include "taper/core/base/device.h"
 #include "taper/core/base/ref.h"
 #include "taper/core/base/source_loc.h"
+#include "taper/core/stream.h"
 
 namespace taper {
 
@@ -32,8 +33,11 @@ class Storage : public RefCounted {
  public:
   static constexpr std::size_t kWritersKept = 4;
 
-  // Memory of `device`'s allocator. On meta there is none.
-  static Ref<Storage> allocate(std::size_t bytes, Device device, StreamId stream = 0);
+  // Memory of `device`'s allocator, for its current stream. On meta there is none.
+  static Ref<Storage> allocate(std::size_t bytes, Device device);
+  // The host's memory, which CUDA devices copy from and to asynchronously. It is used again only
+  // after what was told to record_stream().
+  static Ref<Storage> allocate_pinned(std::size_t bytes);
   // Memory of somebody else's; `owner` is destroyed with the storage.
   static Ref<Storage> borrow(void* data,
                              std::size_t bytes,
@@ -45,6 +49,15 @@ class Storage : public RefCounted {
   std::size_t nbytes() const { return bytes_; }
 
   Device device() const { return device_; }
+
+  // On which it was allocated, and may be used without record_stream().
+  StreamId stream() const { return stream_; }
+
+  bool is_pinned() const { return pinned_; }
+
+  // `stream` uses the memory too: after the storage's end it goes to others only when the stream
+  // has done what it has been given by then. No meaning for memory of others.
+  void record_stream(const Stream& stream);
 
   std::uint32_t version() const { return version_.load(std::memory_order_acquire); }
 
@@ -66,6 +79,7 @@ class Storage : public RefCounted {
   Block block_;
   Device device_;
   StreamId stream_ = 0;
+  bool pinned_ = false;
   std::atomic<std::uint32_t> version_{0};
   MemoryOwner* owner_ = nullptr;
   std::atomic<std::vector<Mutation>*> writers_{nullptr};  // made by the first write
@@ -73,7 +87,13 @@ class Storage : public RefCounted {
 
 // The allocator that serves a device; throws where this build or machine has no such device.
 Allocator& allocator_for(Device device);
-// Host memory that CUDA devices copy from and to asynchronously; its streams are those of cuda:0.
+// Host memory that CUDA devices copy from and to asynchronously. Its streams are those of all
+// devices, and the host itself, which is not in order with any of them.
 Allocator& pinned_allocator();
+inline constexpr StreamId kHostStream = ~StreamId{0};
+
+constexpr StreamId pinned_stream(int device, StreamId id) {
+  return static_cast<StreamId>(device) << 24 | id;
+}
 
 }  // namespace taper

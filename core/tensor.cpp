@@ -36,6 +36,11 @@ Tensor make_tensor(const Layout& layout, DType dtype, Device device) {
   return Tensor(std::move(impl));
 }
 
+Tensor make_pinned(const Layout& layout, DType dtype) {
+  const std::int64_t bytes = extent(layout).end * element_size(dtype);
+  return make_tensor(Storage::allocate_pinned(static_cast<std::size_t>(bytes)), layout, dtype);
+}
+
 Tensor make_tensor(Ref<Storage> storage, const Layout& layout, DType dtype) {
   Ref<TensorImpl> impl(new TensorImpl);
   impl->device = storage->device();

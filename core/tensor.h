@@ -98,6 +98,9 @@ class Tensor {
 
   bool is_cuda() const { return device().is_cuda(); }
 
+  // In memory of the host that CUDA devices copy from and to by themselves.
+  bool is_pinned() const { return storage()->is_pinned(); }
+
   bool is_cpu() const { return device().is_cpu(); }
 
   bool is_meta() const { return device().is_meta(); }
@@ -307,7 +310,7 @@ class Tensor {
   const Tensor& masked_fill_(const TensorArg& mask, const TensorArg& value) const;
   const Tensor& fill_(Scalar value, Loc loc = Loc::current()) const;
   const Tensor& zero_(Loc loc = Loc::current()) const;
-  const Tensor& copy_(const TensorArg& source) const;
+  const Tensor& copy_(const TensorArg& source, bool non_blocking = false) const;
   const Tensor& uniform_(double from = 0, double to = 1, Loc loc = Loc::current()) const;
   const Tensor& normal_(double mean = 0, double std = 1, Loc loc = Loc::current()) const;
   const Tensor& bernoulli_(double p = 0.5, Loc loc = Loc::current()) const;
@@ -482,6 +485,12 @@ class Tensor {
     return to(dtype, false, false, loc);
   }
   Tensor type_as(const Tensor& other, Loc loc = Loc::current()) const;
+  // A copy in pinned memory, from which x.to(kCUDA, /*non_blocking=*/true) returns at once; itself if
+  // it lies there. Throws where this build or machine has no CUDA device.
+  Tensor pin_memory(Loc loc = Loc::current()) const;
+  // `stream` uses the elements too: their memory is used again only after what the stream has been
+  // given by the time the last tensor over it is gone. Ops say so by themselves.
+  void record_stream(const Stream& stream) const { storage()->record_stream(stream); }
   Tensor cpu(Loc loc = Loc::current()) const { return to(Device(kCPU), false, false, loc); }
   Tensor cuda(Loc loc = Loc::current()) const { return to(Device(kCUDA), false, false, loc); }
   Tensor repeat(IntArrayRef repeats, Loc loc = Loc::current()) const;
@@ -557,6 +566,7 @@ class Tensor {
 // A new tensor without defined elements, or over a given storage. No call site, no autograd.
 Tensor make_tensor(const Layout& layout, DType dtype, Device device);
 Tensor make_tensor(Ref<Storage> storage, const Layout& layout, DType dtype);
+Tensor make_pinned(const Layout& layout, DType dtype);  // in pinned memory of the host
 
 // A 0-dim host tensor made from a C++ number; promotion treats it as the number that it is.
 Tensor wrapped_number(const Scalar& value);

@@ -2,6 +2,7 @@
 #include "taper/core/backends.h"
 #include "taper/core/kernels.h"
 #include "taper/core/storage.h"
+#include "taper/core/stream_backend.h"
 
 namespace taper {
 namespace {
@@ -34,6 +35,66 @@ int device_count() {
 
 bool is_available() {
   return false;
+}
+
+DeviceGuard::DeviceGuard(int) : exceptions_(0) {
+  fail_absent();
+}
+
+DeviceGuard::DeviceGuard(int, std::nothrow_t) noexcept : exceptions_(0) {}
+
+DeviceGuard::~DeviceGuard() noexcept(false) = default;
+
+void synchronize(int, SourceLoc loc) {
+  const Call call(loc);
+  fail_absent();
+}
+
+MemoryInfo memory_info(int, SourceLoc loc) {
+  const Call call(loc);
+  fail_absent();
+}
+
+StreamId make_stream(int, int) {
+  fail_absent();
+}
+
+void check_stream(const Stream&) {
+  fail_absent();
+}
+
+void synchronize(const Stream&) {
+  fail_absent();
+}
+
+bool is_done(const Stream&) {
+  fail_absent();
+}
+
+void* make_event(Device, bool) {
+  fail_absent();
+}
+
+void destroy_event(Device, void*) noexcept {}
+
+void record(void*, const Stream&) {
+  fail_absent();
+}
+
+void wait(const Stream&, void*) {
+  fail_absent();
+}
+
+void synchronize(Device, void*) {
+  fail_absent();
+}
+
+bool is_done(Device, void*) {
+  fail_absent();
+}
+
+double milliseconds_between(Device, void*, void*) {
+  fail_absent();
 }
 
 }  // namespace cuda

@@ -193,20 +193,32 @@ class VmmDevice final : public MemoryDevice {
 };
 
 // The host's pages, known to the devices: copies from and to them are asynchronous, so its streams
-// are those of cuda:0, and freed memory waits for them as a device's does.
+// are those of all of them and the host's own, and freed memory waits for them as a device's does.
 class PinnedDevice final : public CpuDevice {
  public:
-  explicit PinnedDevice(bool huge_pages) : CpuDevice(huge_pages), marks_(0) {}
-
-  StreamMark mark(StreamId stream) override { return marks_.add(stream); }
-
-  void wait(StreamId stream, StreamId other, StreamMark mark) override {
-    marks_.wait(stream, other, mark);
+  explicit PinnedDevice(bool huge_pages) : CpuDevice(huge_pages) {
+    for (int device = 0; device < device_count(); ++device) marks_.emplace_back(device);
   }
 
-  bool reached(StreamId stream, StreamMark mark) override { return marks_.reached(stream, mark); }
+  // What the host does is done when it returns: its marks have always been reached.
+  StreamMark mark(StreamId stream) override {
+    return stream == kHostStream ? 0 : marks_of(stream).add(id_of(stream));
+  }
 
-  void synchronize(StreamId stream, StreamMark mark) override { marks_.synchronize(stream, mark); }
+  void wait(StreamId stream, StreamId other, StreamMark mark) override {
+    if (stream == kHostStream) return synchronize(other, mark);
+    if (other == kHostStream) return;
+    TAPER_ASSERT(device_of(stream) == device_of(other));  // only the host owns blocks, see Storage
+    marks_of(stream).wait(id_of(stream), id_of(other), mark);
+  }
+
+  bool reached(StreamId stream, StreamMark mark) override {
+    return stream == kHostStream || marks_of(stream).reached(id_of(stream), mark);
+  }
+
+  void synchronize(StreamId stream, StreamMark mark) override {
+    if (stream != kHostStream) marks_of(stream).synchronize(id_of(stream), mark);
+  }
 
   bool map(size_t first, ArrayRef<PhysicalPage> pages) override {
     if (!CpuDevice::map(first, pages)) return false;
@@ -240,7 +252,15 @@ class PinnedDevice final : public CpuDevice {
   }
 
   std::vector<size_t> still_registered_;
-  Marks marks_;
+
+  // See pinned_stream().
+  static size_t device_of(StreamId stream) { return stream >> 24; }
+
+  static StreamId id_of(StreamId stream) { return stream & 0xffffffU; }
+
+  Marks& marks_of(StreamId stream) { return marks_.at(device_of(stream)); }
+
+  std::deque<Marks> marks_;
 };
 
 // TAPER_ALLOC, but that plain malloc serves the host alone.
@@ -272,6 +292,8 @@ Allocator& cuda_allocator(int index) {
 }
 
 Allocator& pinned_allocator() {
+  TAPER_CHECK(cuda::checked_device_count() > 0,
+              "memory is pinned for CUDA devices, and this machine has none");
   static Allocator* const pinned = [] {
     AllocatorOptions options = cuda::device_options();
     options.limit = 0;  // that of the device

@@ -1,45 +1,12 @@
-// The current device, and the numbers of streams.
+// The current device, and what is asked of whole devices.
 #include "taper/cuda/runtime.h"
 
-#include <deque>
 #include <exception>
-#include <mutex>
-#include <vector>
 
 #include "taper/cuda/check.h"
 
 namespace taper::cuda {
-namespace {
-
-struct Streams {
-  std::mutex lock;
-  std::vector<cudaStream_t> made;  // number 1 first
-};
-
-struct Event {
-  cudaEvent_t name = nullptr;
-
-  Event() = default;
-
-  // What waits for it goes on waiting.
-  ~Event() {
-    if (name != nullptr) cudaEventDestroy(name);
-  }
-
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-};
-
-Streams& streams(int device) {
-  static auto* all = new std::deque<Streams>(static_cast<size_t>(checked_device_count()));
-  TAPER_CHECK(device >= 0 && static_cast<size_t>(device) < all->size(),
-              "there is no device cuda:", device, "; this machine has ", all->size());
-  return (*all)[static_cast<size_t>(device)];
-}
-
-}  // namespace
-
-DeviceGuard::DeviceGuard(int device) {
+DeviceGuard::DeviceGuard(int device) : exceptions_(std::uncaught_exceptions()) {
   TAPER_CUDA_CHECK(cudaGetDevice(&before_));
   if (before_ != device) {
     TAPER_CUDA_CHECK(cudaSetDevice(device));
@@ -48,7 +15,7 @@ DeviceGuard::DeviceGuard(int device) {
   set_ = true;
 }
 
-DeviceGuard::DeviceGuard(int device, std::nothrow_t) noexcept : throws_(false) {
+DeviceGuard::DeviceGuard(int device, std::nothrow_t) noexcept : throws_(false), exceptions_(0) {
   set_ = cudaGetDevice(&before_) == cudaSuccess;
   if (set_ && before_ != device) set_ = changed_ = cudaSetDevice(device) == cudaSuccess;
   if (!set_) static_cast<void>(cudaGetLastError());
@@ -87,33 +54,20 @@ bool is_available() {
 #endif
 }
 
-StreamId make_stream(int device) {
-  Streams& here = streams(device);
+void synchronize(int device, SourceLoc loc) {
+  const Call call(loc);
+  check_stream(Stream(Device(kCUDA, device)));
   const DeviceGuard guard(device);
-  cudaStream_t stream = nullptr;
-  TAPER_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const std::lock_guard lock(here.lock);
-  here.made.push_back(stream);
-  return static_cast<StreamId>(here.made.size());
+  TAPER_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-cudaStream_t stream_of(Device device, StreamId id) {
-  if (id == 0) return nullptr;
-  Streams& here = streams(device.index());
-  const std::lock_guard lock(here.lock);
-  TAPER_CHECK(id <= here.made.size(), "there is no stream ", id, " on ", device);
-  return here.made[id - 1];
-}
-
-void wait_for(Device waiter_device, cudaStream_t waiter, Device done_device, cudaStream_t done) {
-  Event event;
-  {
-    const DeviceGuard guard(done_device.index());
-    TAPER_CUDA_CHECK(cudaEventCreateWithFlags(&event.name, cudaEventDisableTiming));
-    TAPER_CUDA_CHECK(cudaEventRecord(event.name, done));
-  }
-  const DeviceGuard guard(waiter_device.index());
-  TAPER_CUDA_CHECK(cudaStreamWaitEvent(waiter, event.name));
+MemoryInfo memory_info(int device, SourceLoc loc) {
+  const Call call(loc);
+  check_stream(Stream(Device(kCUDA, device)));
+  const DeviceGuard guard(device);
+  MemoryInfo info;
+  TAPER_CUDA_CHECK(cudaMemGetInfo(&info.free, &info.total));
+  return info;
 }
 
 }  // namespace taper::cuda

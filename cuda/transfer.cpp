@@ -15,6 +15,12 @@ Device device_of(const void* data) {
   return attributes.type == cudaMemoryTypeDevice ? Device(kCUDA, attributes.device) : Device(kCPU);
 }
 
+bool is_pinned(const void* data) {
+  cudaPointerAttributes attributes{};
+  TAPER_CUDA_CHECK(cudaPointerGetAttributes(&attributes, data));
+  return attributes.type == cudaMemoryTypeHost;
+}
+
 // A view without gaps of the sizes of `like`, in memory of the Exec.
 struct Dense {
   Layout layout;
@@ -31,17 +37,19 @@ struct Dense {
   std::int64_t bytes() const { return layout.numel() * element_size(view.dtype); }
 };
 
-// Copies bytes on the stream of `on`, in order with the default stream of another device that has
-// the memory on one side; from or to the host, they are there when this returns.
+// Copies bytes on the stream of `on`, in order with the current stream of another device that has
+// the memory on one side; from or to the host, they are there when this returns, unless `on` says
+// that this need not be so and the host's memory is pinned.
 void move_bytes(const Exec& on, const View& to, const View& from, Device other) {
   const DeviceGuard guard(on.device.index());
   const cudaStream_t stream = stream_of(on.device, on.stream);
   const auto bytes = static_cast<size_t>(to.layout->numel() * element_size(to.dtype));
-  if (other.is_cuda()) wait_for(on.device, stream, other, nullptr);
+  const Stream here(on.device, on.stream), there = current_stream(other);
+  if (other.is_cuda()) wait_for(here, there);
   TAPER_CUDA_CHECK(cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDefault, stream));
   if (other.is_cuda()) {
-    wait_for(other, nullptr, on.device, stream);
-  } else {
+    wait_for(there, here);
+  } else if (!on.non_blocking || !(is_pinned(to.data) || is_pinned(from.data))) {
     TAPER_CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 }

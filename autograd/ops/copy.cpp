@@ -9,9 +9,12 @@ Tensor copied(const char* name, const Tensor& x, DType dtype, Device device, Mem
   return apply(ops::Copy(name, dtype, device, format), {&x});
 }
 
-Tensor converted(const Tensor& x, DType dtype, Device device, bool copy) {
+Tensor converted(
+    const Tensor& x, DType dtype, Device device, bool copy, bool non_blocking = false) {
   if (!copy && x.dtype() == dtype && x.device() == device) return x;
-  return copied("to", x, dtype, device, MemoryFormat::kPreserve);
+  return apply(ops::Copy("to", dtype, device, MemoryFormat::kPreserve,
+                         non_blocking ? ops::Copy::How::kNonBlocking : ops::Copy::How::kBlocking),
+               {&x});
 }
 
 }  // namespace
@@ -31,19 +34,22 @@ Tensor Tensor::contiguous(MemoryFormat format, Loc loc) const {
   return copied("contiguous", *this, dtype(), device(), format);
 }
 
-Tensor Tensor::to(DType dtype, bool, bool copy, Loc loc) const {
+Tensor Tensor::to(DType dtype,
+                  bool /* on one device it makes no difference */,
+                  bool copy,
+                  Loc loc) const {
   const Call call(loc);
   return converted(*this, dtype, device(), copy);
 }
 
-Tensor Tensor::to(Device device, bool, bool copy, Loc loc) const {
+Tensor Tensor::to(Device device, bool non_blocking, bool copy, Loc loc) const {
   const Call call(loc);
-  return converted(*this, dtype(), device, copy);
+  return converted(*this, dtype(), device, copy, non_blocking);
 }
 
-Tensor Tensor::to(Device device, DType dtype, bool, bool copy, Loc loc) const {
+Tensor Tensor::to(Device device, DType dtype, bool non_blocking, bool copy, Loc loc) const {
   const Call call(loc);
-  return converted(*this, dtype, device, copy);
+  return converted(*this, dtype, device, copy, non_blocking);
 }
 
 Tensor Tensor::to(const TensorOptions& options, Loc loc) const {
@@ -56,9 +62,9 @@ Tensor Tensor::to(MemoryFormat format, Loc loc) const {
   return contiguous(format, loc);
 }
 
-Tensor Tensor::to(const Tensor& other, bool, bool copy, Loc loc) const {
+Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, Loc loc) const {
   const Call call(loc);
-  return converted(*this, other.dtype(), other.device(), copy);
+  return converted(*this, other.dtype(), other.device(), copy, non_blocking);
 }
 
 Tensor Tensor::type_as(const Tensor& other, Loc loc) const {
@@ -66,9 +72,19 @@ Tensor Tensor::type_as(const Tensor& other, Loc loc) const {
   return converted(*this, other.dtype(), other.device(), false);
 }
 
-const Tensor& Tensor::copy_(const TensorArg& source) const {
+Tensor Tensor::pin_memory(Loc loc) const {
+  const Call call(loc);
+  if (is_pinned()) return *this;
+  TAPER_CHECK(is_cpu(), "pin_memory: only memory of the host is pinned; the tensor lies on ",
+              device());
+  return apply(
+      ops::Copy("pin_memory", dtype(), device(), MemoryFormat::kPreserve, ops::Copy::How::kPin),
+      {this});
+}
+
+const Tensor& Tensor::copy_(const TensorArg& source, bool non_blocking) const {
   const Call call(source.loc);
-  const Tensor here = source->device() == device() ? *source : source->to(device());
+  const Tensor here = source->device() == device() ? *source : source->to(device(), non_blocking);
   apply_inplace(ops::CopyInto(), *this, {this, &here});
   return *this;
 }

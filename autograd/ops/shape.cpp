@@ -166,12 +166,22 @@ void Copy::forward(Frame& f) {
   const Tensor& x = f.in(0);
   const Layout layout = format_ == MemoryFormat::kPreserve ? dense_like(x.layout())
                                                            : contiguous_layout(x.sizes(), format_);
-  const Tensor out = make_tensor(layout, dtype_, device_);
+  // What need not have arrived on return must arrive in memory that the device can write by itself.
+  const bool pinned =
+      how_ == How::kPin || (how_ == How::kNonBlocking && x.device().is_cuda() && device_.is_cpu());
+  const Tensor out = pinned ? make_pinned(layout, dtype_) : make_tensor(layout, dtype_, device_);
   // Whichever side is no host runs the copy: its column knows how to reach the host's memory.
   const Device on = x.is_meta() || device_.is_meta() ? Device(kMeta)
                     : x.is_cpu()                     ? device_
                                                      : x.device();
-  kernels_for(on).copy(Exec(on), out.as<Out>(), x.as<In>());
+  Exec exec(on);
+  exec.non_blocking = how_ == How::kNonBlocking;
+  kernels_for(on).copy(exec, out.as<Out>(), x.as<In>());
+  if (exec.non_blocking && on.is_cuda()) {
+    const Stream stream(on, exec.stream);
+    x.storage()->record_stream(stream);
+    out.storage()->record_stream(stream);
+  }
   f.out(out);
 }
 

@@ -176,8 +176,12 @@ class Copy final : public OpOf<Copy> {
  public:
   static constexpr const char* kName = "copy";
 
-  Copy(const char* name, DType dtype, Device device, MemoryFormat format)
-      : name_(name), dtype_(dtype), device_(device), format_(format) {}
+  // kNonBlocking: between a device and pinned memory the copy need not be done on return. kPin:
+  // into pinned memory of the host.
+  enum class How : std::uint8_t { kBlocking, kNonBlocking, kPin };
+
+  Copy(const char* name, DType dtype, Device device, MemoryFormat format, How how = How::kBlocking)
+      : name_(name), dtype_(dtype), device_(device), format_(format), how_(how) {}
 
   const char* name() const override { return name_; }
 
@@ -190,6 +194,7 @@ class Copy final : public OpOf<Copy> {
   DType dtype_;
   Device device_;
   MemoryFormat format_;
+  How how_;
 };
 
 class CopyInto final : public OpOf<CopyInto> {

@@ -201,6 +201,18 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 
+// Priorities make no difference here.
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);

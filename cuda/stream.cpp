@@ -1,0 +1,122 @@
+// The numbers of CUDA's streams, and its events.
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "taper/cuda/check.h"
+#include "taper/cuda/runtime.h"
+
+namespace taper::cuda {
+namespace {
+
+struct Streams {
+  std::mutex lock;
+  std::vector<cudaStream_t> made;  // number 1 first; never destroyed
+};
+
+Streams& streams(int device) {
+  static auto* all = new std::deque<Streams>(static_cast<size_t>(checked_device_count()));
+  TAPER_CHECK(device >= 0 && static_cast<size_t>(device) < all->size(),
+              "there is no device cuda:", device, "; this machine has ", all->size());
+  return (*all)[static_cast<size_t>(device)];
+}
+
+cudaStream_t stream_of(const Stream& stream) {
+  return cuda::stream_of(stream.device(), stream.id());
+}
+
+cudaEvent_t event_of(void* event) {
+  return static_cast<cudaEvent_t>(event);
+}
+
+// cudaErrorNotReady is an answer, and must not be found by the next who asks for errors.
+bool is_done(cudaError_t status) {
+  if (status == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  TAPER_CUDA_CHECK(status);
+  return true;
+}
+
+}  // namespace
+
+StreamId make_stream(int device, int priority) {
+  Streams& here = streams(device);
+  const DeviceGuard guard(device);
+  int least = 0, greatest = 0;
+  TAPER_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  TAPER_CHECK(priority <= least && priority >= greatest, "make_stream: cuda:", device,
+              " has priorities from ", greatest, " (first) to ", least, ", got ", priority);
+  cudaStream_t stream = nullptr;
+  TAPER_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
+  const std::lock_guard lock(here.lock);
+  here.made.push_back(stream);
+  return static_cast<StreamId>(here.made.size());
+}
+
+cudaStream_t stream_of(Device device, StreamId id) {
+  if (id == 0) return nullptr;
+  Streams& here = streams(device.index());
+  const std::lock_guard lock(here.lock);
+  TAPER_CHECK(id <= here.made.size(), "there is no stream ", id, " on ", device);
+  return here.made[id - 1];
+}
+
+void check_stream(const Stream& stream) {
+  static_cast<void>(streams(stream.device().index()));
+  static_cast<void>(stream_of(stream));
+}
+
+void synchronize(const Stream& stream) {
+  check_stream(stream);
+  const DeviceGuard guard(stream.device().index());
+  TAPER_CUDA_CHECK(cudaStreamSynchronize(stream_of(stream)));
+}
+
+bool is_done(const Stream& stream) {
+  check_stream(stream);
+  const DeviceGuard guard(stream.device().index());
+  return is_done(cudaStreamQuery(stream_of(stream)));
+}
+
+void* make_event(Device device, bool with_timing) {
+  const DeviceGuard guard(device.index());
+  cudaEvent_t event = nullptr;
+  TAPER_CUDA_CHECK(
+      cudaEventCreateWithFlags(&event, with_timing ? cudaEventDefault : cudaEventDisableTiming));
+  return event;
+}
+
+void destroy_event(Device, void* event) noexcept {
+  static_cast<void>(cudaEventDestroy(event_of(event)));
+}
+
+void record(void* event, const Stream& stream) {
+  const DeviceGuard guard(stream.device().index());
+  TAPER_CUDA_CHECK(cudaEventRecord(event_of(event), stream_of(stream)));
+}
+
+void wait(const Stream& stream, void* event) {
+  const DeviceGuard guard(stream.device().index());
+  TAPER_CUDA_CHECK(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
+}
+
+void synchronize(Device device, void* event) {
+  const DeviceGuard guard(device.index());
+  TAPER_CUDA_CHECK(cudaEventSynchronize(event_of(event)));
+}
+
+bool is_done(Device device, void* event) {
+  const DeviceGuard guard(device.index());
+  return is_done(cudaEventQuery(event_of(event)));
+}
+
+double milliseconds_between(Device device, void* earlier, void* later) {
+  const DeviceGuard guard(device.index());
+  float milliseconds = 0;
+  TAPER_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, event_of(earlier), event_of(later)));
+  return static_cast<double>(milliseconds);
+}
+
+}  // namespace taper::cuda
