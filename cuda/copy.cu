@@ -1,14 +1,13 @@
 // Moves and converts elements between any two layouts, and makes constant and counting ones.
 #include <cstring>
 
-#include "taper/core/functors.h"
-#include "taper/cuda/device.cuh"
+#include "taper/cuda/elementwise.cuh"
 #include "taper/cuda/transfer.h"
 
 // Note [Strided on the device]
-// Kernels know dense elements only. What is strided is brought to scratch, or taken from it, by the
-// one kernel of this file that walks strides, compiled once for each element size: two more passes
-// over such an operand, for a compile time that does not grow with functors times layouts.
+// Elementwise kernels walk any strides. Most others know dense elements only: what is strided is
+// brought to scratch, or taken from it, by the one kernel of this file that walks strides, compiled
+// once for each element size.
 namespace taper::cuda {
 namespace {
 
@@ -77,12 +76,6 @@ void copy_same(const Exec& exec,
   }
   visit_word(size,
              [&](auto word) { copy_words<typename decltype(word)::type>(exec, to, from, walk); });
-}
-
-template <class To, class From> __global__ void convert(void* to, const void* from, Index n) {
-  for (Index i = first_index(); i < n; i += index_step()) {
-    static_cast<To*>(to)[i] = fn::Cast<To>{}(static_cast<const From*>(from)[i]);
-  }
 }
 
 template <class Word> __global__ void fill_words(Word* to, Word value, Index n) {
@@ -167,16 +160,13 @@ void copy(const Exec& exec, Out out, In in) {
     copy_same(exec, element_size(out.dtype), out.data, *out.layout, in.data, *in.layout);
     return;
   }
-  DenseOut to(exec, out);
-  const void* from = dense(exec, in);
-  void (*kernel)(void*, const void*, Index) = nullptr;
   visit_dtype(out.dtype, [&](auto to_type) {
     visit_dtype(in.dtype, [&](auto from_type) {
-      kernel = convert<typename decltype(to_type)::type, typename decltype(from_type)::type>;
+      using To = typename decltype(to_type)::type;
+      using From = typename decltype(from_type)::type;
+      run_rows(exec, unary_kernel<fn::Cast<To>, To, From>, kPackOf<To, From>, {&out, &in}, 0, 0);
     });
   });
-  launch_on(exec, blocks_for(n), kThreads, kernel, to.data(), from, n);
-  to.finish();
 }
 
 void fill(const Exec& exec, Out out, Scalar value) {

@@ -5,18 +5,95 @@
 #pragma nv_diag_suppress 186  // x < 0 in functors of every integer type, unsigned ones too
 #endif
 
+#include <initializer_list>
 #include <type_traits>
-#include <utility>
 
 #include "taper/core/functors.h"
 #include "taper/cuda/device.cuh"
 
 namespace taper::cuda {
 
-// An operand of a kernel: element i is data[i * step]. step is 1, or 0 for one number.
-template <class T> struct Operand {
-  const T* data;
-  Index step;
+// Note [Packs]
+// A kernel walks over rows that lie evenly in every operand; one thread takes as many
+// elements of a row as fill 16 bytes of their type together, a pack. Where an operand's rows are
+// dense and aligned, the pack is one load or store; else it goes element by element, by the
+// operand's stride, as the ends of a row do. So one kernel reads and writes every layout, and
+// compiles its functor for a single loop.
+struct Rows {
+  static constexpr int kMostOperands = 4;  // the output and three inputs
+
+  struct Operand {
+    void* data;
+    bool packed;  // packs are aligned
+    Index step, strides[kMaxDims];
+  };
+
+  Index count = 0, length = 1;  // rows, and elements of one
+  Index packs = 0, head = 0;    // of a row; elements by which its first pack is short
+  int ndim = 0;                 // dims over the rows
+  Index sizes[kMaxDims] = {};
+  Operand operands[kMostOperands] = {};  // the output is the first
+};
+
+using RowsKernel = void (*)(Rows, double, double);
+
+// Runs a kernel over views of equal sizes, the output first; a pack has `pack` elements.
+void run_rows(const Exec& exec,
+              RowsKernel kernel,
+              int pack,
+              std::initializer_list<const View*> views,
+              double first,
+              double second);
+
+// No pack is wider than what one instruction moves.
+template <class R, class T>
+inline constexpr int kPackOf = 16 / static_cast<int>(sizeof(R) > sizeof(T) ? sizeof(R) : sizeof(T));
+
+template <class T, int kSize> struct alignas(sizeof(T) * kSize) Pack { T of[size_t{kSize}]; };
+
+// Where one pack is: elements [col, col + kSize) of a row, the first at offset[k] in operand k.
+template <int kOperands, int kSize> struct Place {
+  Index col, offset[size_t{kOperands}];
+  bool whole;
+
+  __device__ Place(const Rows& rows, Index pack) {
+    Index row = 0;
+    if (rows.count > 1) {
+      row = pack / rows.packs;
+      pack -= row * rows.packs;
+    }
+    col = pack * kSize - rows.head;
+    for (int k = 0; k < kOperands; ++k) offset[k] = col * rows.operands[k].step;
+    for (int d = rows.ndim - 1; d >= 0; --d) {
+      const Index at = row % rows.sizes[d];
+      row /= rows.sizes[d];
+      for (int k = 0; k < kOperands; ++k) offset[k] += at * rows.operands[k].strides[d];
+    }
+    whole = col >= 0 && col + kSize <= rows.length;
+  }
+
+  template <class T> __device__ Pack<T, kSize> load(const Rows& rows, int k) const {
+    const Rows::Operand& operand = rows.operands[k];
+    const T* from = static_cast<const T*>(operand.data) + offset[k];
+    if (operand.packed && whole) return *reinterpret_cast<const Pack<T, kSize>*>(from);
+    Pack<T, kSize> pack{};
+    for (int j = 0; j < kSize; ++j) {
+      if (col + j >= 0 && col + j < rows.length) pack.of[j] = from[j * operand.step];
+    }
+    return pack;
+  }
+
+  template <class R> __device__ void store(const Rows& rows, Pack<R, kSize> pack) const {
+    const Rows::Operand& operand = rows.operands[0];
+    R* to = static_cast<R*>(operand.data) + offset[0];
+    if (operand.packed && whole) {
+      *reinterpret_cast<Pack<R, kSize>*>(to) = pack;
+      return;
+    }
+    for (int j = 0; j < kSize; ++j) {
+      if (col + j >= 0 && col + j < rows.length) to[j * operand.step] = pack.of[j];
+    }
+  }
 };
 
 // Functors with parameters are made from two numbers, the others from nothing.
@@ -28,78 +105,36 @@ template <class F> __device__ F make(double first, double second) {
   }
 }
 
-// The types of these kernels do not name F: what launches them is compiled once for each T.
+// The types of these kernels do not name F, R or T: what launches them is compiled once.
 template <class F, class R, class T>
-__global__ void unary_kernel(R* out, Operand<T> a, Index n, double first, double second) {
+__global__ void unary_kernel(Rows rows, double first, double second) {
   using C = Compute<T>;
+  constexpr int kSize = kPackOf<R, T>;
   const F f = make<F>(first, second);
-  for (Index i = first_index(); i < n; i += index_step()) {
-    out[i] = static_cast<R>(f(static_cast<C>(a.data[i * a.step])));
+  for (Index i = first_index(); i < rows.count * rows.packs; i += index_step()) {
+    const Place<2, kSize> place(rows, i);
+    const auto a = place.template load<T>(rows, 1);
+    Pack<R, kSize> out;
+    for (int j = 0; j < kSize; ++j) out.of[j] = static_cast<R>(f(static_cast<C>(a.of[j])));
+    place.store(rows, out);
   }
 }
 
 template <class F, class R, class T>
-__global__ void binary_kernel(
-    R* out, Operand<T> a, Operand<T> b, Index n, double first, double second) {
+__global__ void binary_kernel(Rows rows, double first, double second) {
   using C = Compute<T>;
+  constexpr int kSize = kPackOf<R, T>;
   const F f = make<F>(first, second);
-  for (Index i = first_index(); i < n; i += index_step()) {
-    out[i] =
-        static_cast<R>(f(static_cast<C>(a.data[i * a.step]), static_cast<C>(b.data[i * b.step])));
-  }
-}
-
-// Brings operands to a form that kernels take: as they lie, where that is one run of memory in the
-// same order for all, else by way of scratch.
-template <size_t Inputs> class Operands {
- public:
-  template <class... Views>
-  Operands(const Exec& exec, const Out& out, const Views&... in)
-      : n_(out.layout->numel()), lies_(lies_well(out, in...)), out_(exec, lies_ ? flat_ : out) {
-    size_t k = 0;
-    ((data_[k] = step_[k] == 0 || lies_ ? in.data : dense(exec, in), ++k), ...);
-  }
-
-  Index count() const { return n_; }
-
-  template <class R> R* out() const { return static_cast<R*>(out_.data()); }
-
-  template <class T> Operand<T> in(size_t k) const {
-    return {static_cast<const T*>(data_[k]), step_[k]};
-  }
-
-  void finish() { out_.finish(); }
-
- private:
-  // Also sets step_, and flat_ to the output as one run.
-  template <class... Views> bool lies_well(const Out& out, const Views&... in) {
-    Layout layouts[Inputs + 1] = {*out.layout, *in.layout...};
-    Layout* pointers[Inputs + 1];
-    for (size_t k = 0; k <= Inputs; ++k) pointers[k] = &layouts[k];
-    order_dims(pointers, Inputs + 1);
-    bool well = layouts[0].ndim == 0 || (layouts[0].ndim == 1 && layouts[0].strides[0] == 1);
-    for (size_t k = 0; k < Inputs; ++k) {
-      const Layout& layout = layouts[k + 1];
-      step_[k] = 0;
-      for (int d = 0; d < layout.ndim; ++d) {
-        if (layout.strides[d] != 0) step_[k] = 1;
-      }
-      if (step_[k] == 1) well = well && layout.strides[0] == 1;
+  for (Index i = first_index(); i < rows.count * rows.packs; i += index_step()) {
+    const Place<3, kSize> place(rows, i);
+    const auto a = place.template load<T>(rows, 1), b = place.template load<T>(rows, 2);
+    Pack<R, kSize> out;
+    for (int j = 0; j < kSize; ++j) {
+      out.of[j] = static_cast<R>(f(static_cast<C>(a.of[j]), static_cast<C>(b.of[j])));
     }
-    run_ = layouts[0];
-    static_cast<View&>(flat_) = out;
-    flat_.layout = &run_;
-    return well;
+    place.store(rows, out);
   }
-
-  Index n_;
-  Layout run_;
-  Out flat_;
-  Index step_[Inputs] = {};
-  bool lies_;
-  DenseOut out_;
-  const void* data_[Inputs] = {};
-};
+}
 
 // "expected a floating-point dtype, got bool", for a functor F of arguments Args in number.
 template <class F, class... Args> [[noreturn]] void fail_domain(DType got) {
@@ -115,52 +150,17 @@ template <class F, class... Args> [[noreturn]] void fail_domain(DType got) {
 template <class T, class Result>
 using Stored = std::conditional_t<std::is_same_v<Result, Compute<T>>, T, Result>;
 
-template <class R, class T> using UnaryKernel = void (*)(R*, Operand<T>, Index, double, double);
-template <class R, class T>
-using BinaryKernel = void (*)(R*, Operand<T>, Operand<T>, Index, double, double);
-
-template <class R, class T>
-void run(const Exec& exec,
-         UnaryKernel<R, T> kernel,
-         const Out& out,
-         const In& a,
-         double first,
-         double second) {
-  Operands<1> operands(exec, out, a);
-  const Index n = operands.count();
-  R* to = operands.template out<R>();
-  launch_on(exec, blocks_for(n), kThreads, kernel, to, operands.template in<T>(0), n, first,
-            second);
-  operands.finish();
-}
-
-template <class R, class T>
-void run(const Exec& exec,
-         BinaryKernel<R, T> kernel,
-         const Out& out,
-         const In& a,
-         const In& b,
-         double first,
-         double second) {
-  Operands<2> operands(exec, out, a, b);
-  const Index n = operands.count();
-  R* to = operands.template out<R>();
-  const Operand<T> left = operands.template in<T>(0), right = operands.template in<T>(1);
-  launch_on(exec, blocks_for(n), kThreads, kernel, to, left, right, n, first, second);
-  operands.finish();
-}
-
 template <class F, class T>
 void run_unary(const Exec& exec, const Out& out, const In& a, double first, double second) {
   using R = Stored<T, std::invoke_result_t<F, Compute<T>>>;
-  run<R, T>(exec, unary_kernel<F, R, T>, out, a, first, second);
+  run_rows(exec, unary_kernel<F, R, T>, kPackOf<R, T>, {&out, &a}, first, second);
 }
 
 template <class F, class T>
 void run_binary(
     const Exec& exec, const Out& out, const In& a, const In& b, double first, double second) {
   using R = Stored<T, std::invoke_result_t<F, Compute<T>, Compute<T>>>;
-  run<R, T>(exec, binary_kernel<F, R, T>, out, a, b, first, second);
+  run_rows(exec, binary_kernel<F, R, T>, kPackOf<R, T>, {&out, &a, &b}, first, second);
 }
 
 template <class F> void unary(const Exec& exec, Out out, In a) {
