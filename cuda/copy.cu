@@ -5,77 +5,30 @@
 #include "taper/cuda/transfer.h"
 
 // Note [Strided on the device]
-// Elementwise kernels walk any strides. Most others know dense elements only: what is strided is
-// brought to scratch, or taken from it, by the one kernel of this file that walks strides, compiled
-// once for each element size.
+// Elementwise kernels walk any strides. Some others know dense elements only: what is strided is
+// brought to scratch, or taken from it, by the one kernel of copy_same(), compiled once for each
+// element size.
 namespace taper::cuda {
 namespace {
 
-// The elements of two layouts of equal sizes, walked together; strides in elements.
-struct Walk {
-  int ndim = 0;
-  Index n = 1;
-  Index sizes[kMaxDims] = {};
-  Index to[kMaxDims] = {}, from[kMaxDims] = {};
-};
-
-Walk walk_of(const Layout& to, const Layout& from) {
-  Layout layouts[2] = {to, from};
-  Layout* const pointers[2] = {&layouts[0], &layouts[1]};
-  order_dims(pointers, 2);
-  Walk walk;
-  walk.ndim = layouts[0].ndim;
-  walk.n = layouts[0].numel();
-  for (int d = 0; d < walk.ndim; ++d) {
-    walk.sizes[d] = layouts[0].sizes[d];
-    walk.to[d] = layouts[0].strides[d];
-    walk.from[d] = layouts[1].strides[d];
-  }
-  return walk;
-}
-
-// Number is 32 bits wide where n allows it: a 64-bit division costs a GPU some fifty instructions.
-template <class Word, class Number>
-__global__ void copy_walk(Word* to, const Word* from, Walk walk) {
-  for (Index i = first_index(); i < walk.n; i += index_step()) {
-    Number rest = static_cast<Number>(i);
-    Index at_to = 0, at_from = 0;
-    for (int d = walk.ndim - 1; d >= 0; --d) {
-      const Number size = static_cast<Number>(walk.sizes[d]);
-      const Index at = static_cast<Index>(rest % size);
-      rest /= size;
-      at_to += at * walk.to[d];
-      at_from += at * walk.from[d];
-    }
-    to[at_to] = from[at_from];
-  }
-}
-
-template <class Word>
-void copy_words(const Exec& exec, void* to, const void* from, const Walk& walk) {
-  const auto kernel =
-      walk.n <= 0x7fffffff ? copy_walk<Word, std::uint32_t> : copy_walk<Word, std::uint64_t>;
-  launch_on(exec, blocks_for(walk.n), kThreads, kernel, static_cast<Word*>(to),
-            static_cast<const Word*>(from), walk);
-}
-
-void copy_same(const Exec& exec,
-               std::int64_t size,
-               void* to,
-               const Layout& to_layout,
-               const void* from,
-               const Layout& from_layout) {
-  const Walk walk = walk_of(to_layout, from_layout);
-  if (walk.n == 0) return;
-  if (walk.ndim == 0 || (walk.ndim == 1 && walk.to[0] == 1 && walk.from[0] == 1)) {
+// Elements of one type; the same bits whatever they mean.
+void copy_same(const Exec& exec, const View& to, const View& from) {
+  const Layout &there = *to.layout, &here = *from.layout;
+  const std::int64_t size = element_size(to.dtype);
+  const Index n = there.numel();
+  if (n == 0) return;
+  if (there.is_contiguous() && here.is_contiguous()) {
     const DeviceGuard guard(exec.device.index());
-    TAPER_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(walk.n * size),
+    TAPER_CUDA_CHECK(cudaMemcpyAsync(to.data, from.data, static_cast<size_t>(n * size),
                                      cudaMemcpyDeviceToDevice,
                                      stream_of(exec.device, exec.stream)));
     return;
   }
-  visit_word(size,
-             [&](auto word) { copy_words<typename decltype(word)::type>(exec, to, from, walk); });
+  visit_word(size, [&](auto type) {
+    using Word = typename decltype(type)::type;
+    run_rows(exec, unary_kernel<fn::Cast<Word>, Word, Word>, kPackOf<Word, Word>, {&to, &from}, 0,
+             0);
+  });
 }
 
 template <class Word> __global__ void fill_words(Word* to, Word value, Index n) {
@@ -136,7 +89,8 @@ const void* dense(const Exec& exec, const View& in) {
   if (in.layout->is_contiguous()) return in.data;
   const std::int64_t size = element_size(in.dtype);
   void* copied = exec.scratch(static_cast<size_t>(in.layout->numel() * size));
-  copy_same(exec, size, copied, dense_layout(*in.layout), in.data, *in.layout);
+  const Layout layout = dense_layout(*in.layout);
+  copy_same(exec, {copied, &layout, in.dtype}, in);
   return copied;
 }
 
@@ -149,15 +103,15 @@ DenseOut::DenseOut(const Exec& exec, const View& out)
 
 void DenseOut::finish() {
   if (data_ == out_.data) return;
-  copy_same(exec_, element_size(out_.dtype), out_.data, *out_.layout, data_,
-            dense_layout(*out_.layout));
+  const Layout layout = dense_layout(*out_.layout);
+  copy_same(exec_, out_, {data_, &layout, out_.dtype});
 }
 
 void copy(const Exec& exec, Out out, In in) {
   const Index n = out.layout->numel();
   if (n == 0 || transfer(exec, out, in)) return;
   if (out.dtype == in.dtype) {
-    copy_same(exec, element_size(out.dtype), out.data, *out.layout, in.data, *in.layout);
+    copy_same(exec, out, in);
     return;
   }
   visit_dtype(out.dtype, [&](auto to_type) {
@@ -186,7 +140,7 @@ void fill(const Exec& exec, Out out, Scalar value) {
   if (!strided) return;
   Layout one = *out.layout;
   for (int d = 0; d < one.ndim; ++d) one.strides[d] = 0;
-  copy_same(exec, size, out.data, *out.layout, to, one);
+  copy_same(exec, out, {to, &one, out.dtype});
 }
 
 void arange(const Exec& exec, Out out, Scalar start, Scalar step) {
