@@ -1,5 +1,5 @@
 // One step of Adam, AdamW and SGD over each parameter: every number is read and written once.
-#include "taper/core/math_base.h"
+#include "taper/core/optim_step.h"
 #include "taper/cpu/kernels.h"
 #include "taper/cpu/parallel.h"
 #include "taper/cpu/walk.h"
@@ -7,8 +7,8 @@
 // Note [Steps in blocks]
 // A parameter and its state are taken in blocks that stay in the first cache. Operands that lie
 // dense in the type computed in are worked on in place; others (16-bit types, odd strides) pass
-// through a buffer. So the loops below know one type and no layout. The arithmetic, its order and
-// its constants (made in double, then rounded) are PyTorch's.
+// through a buffer. So the loops below know one type and no layout. What they do to an element is
+// in core/optim_step.h.
 namespace taper::cpu {
 inline namespace TAPER_ISA {
 namespace {
@@ -104,37 +104,17 @@ template <class T> class Blocks {
   Walk<kMostOperands> start_;
 };
 
-// (1) L2:        g += decay p, into `out`.   AdamW:   p -= lr decay p.
-// (2) moments:   m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2.
-// (3) amsgrad:   v = its largest value so far, element by element.
-// (4) update:    p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps).
 template <class T>
 void decay(T* __restrict out, const T* __restrict p, const T* g, T rate, Index n) {
-  for (Index i = 0; i < n; ++i) out[i] = math::fma(p[i], rate, g[i]);
+  for (Index i = 0; i < n; ++i) out[i] = fn::add_decay(g[i], p[i], rate);
 }
-
-struct AdamConstants {
-  double keep1, add1, keep2, add2, root, eps, step, shrink;
-
-  AdamConstants(const AdamHyper& h, Index t)
-      : keep1(h.beta1),
-        add1(1 - h.beta1),
-        keep2(h.beta2),
-        add2(1 - h.beta2),
-        root(__builtin_sqrt(1 - __builtin_pow(h.beta2, static_cast<double>(t)))),
-        eps(h.eps),
-        step(-h.lr / (1 - __builtin_pow(h.beta1, static_cast<double>(t)))),
-        shrink(1 - h.lr * h.weight_decay) {}
-};
 
 template <class T>
 void moments(
-    T* __restrict m, T* __restrict v, const T* __restrict g, const AdamConstants& c, Index n) {
-  const T keep1 = static_cast<T>(c.keep1), add1 = static_cast<T>(c.add1);
-  const T keep2 = static_cast<T>(c.keep2), add2 = static_cast<T>(c.add2);
+    T* __restrict m, T* __restrict v, const T* __restrict g, fn::AdamConstants<T> c, Index n) {
   for (Index i = 0; i < n; ++i) {
-    m[i] = math::fma(g[i], add1, m[i] * keep1);
-    v[i] = v[i] * keep2 + add2 * g[i] * g[i];
+    m[i] = c.first_moment(m[i], g[i]);
+    v[i] = c.second_moment(v[i], g[i]);
   }
 }
 
@@ -142,21 +122,17 @@ template <class T>
 void update(T* __restrict p,
             const T* __restrict m,
             const T* __restrict v,
-            const AdamConstants& c,
+            fn::AdamConstants<T> c,
             Index n) {
-  const T root = static_cast<T>(c.root), eps = static_cast<T>(c.eps), step = static_cast<T>(c.step);
-  for (Index i = 0; i < n; ++i) p[i] += step * m[i] / (math::sqrt(v[i]) / root + eps);
+  for (Index i = 0; i < n; ++i) p[i] = c.update(p[i], m[i], v[i]);
 }
 
 template <class T> void keep_largest(T* __restrict largest, const T* __restrict v, Index n) {
-  for (Index i = 0; i < n; ++i) {
-    const T larger = largest[i] > v[i] ? largest[i] : v[i];
-    largest[i] = largest[i] == largest[i] ? larger : largest[i];  // NaN stays
-  }
+  for (Index i = 0; i < n; ++i) largest[i] = fn::larger_moment(largest[i], v[i]);
 }
 
 template <class T> void adam_step(const AdamParam& param, const AdamHyper& hyper) {
-  const AdamConstants constants(hyper, param.step);
+  const fn::AdamConstants<T> constants(hyper, param.step);
   const bool amsgrad = param.max_exp_avg_sq.defined();
   const View* const views[] = {&param.param, &param.grad, &param.exp_avg, &param.exp_avg_sq,
                                &param.max_exp_avg_sq};
@@ -165,10 +141,10 @@ template <class T> void adam_step(const AdamParam& param, const AdamHyper& hyper
     T decayed[kBlock];
     const T* g = at[1];
     if (hyper.weight_decay != 0 && hyper.decoupled) {
-      const T shrink = static_cast<T>(constants.shrink);
+      const T shrink = constants.shrink;
       for (Index i = 0; i < n; ++i) at[0][i] *= shrink;
     } else if (hyper.weight_decay != 0) {
-      decay(decayed, at[0], g, static_cast<T>(hyper.weight_decay), n);
+      decay(decayed, at[0], g, constants.decay, n);
       g = decayed;
     }
     moments(at[2], at[3], g, constants, n);
@@ -177,32 +153,29 @@ template <class T> void adam_step(const AdamParam& param, const AdamHyper& hyper
   });
 }
 
-// g += decay p; b = momentum b + (1 - dampening) g, at first b = g; nesterov: g += momentum b,
-// else g = b; p -= lr g.
 template <class T> void sgd_step(const SgdParam& param, const SgdHyper& hyper) {
   const bool momentum = param.momentum_buffer.defined() && hyper.momentum != 0;
   const View* const views[] = {&param.param, &param.grad, &param.momentum_buffer};
   const Blocks<T> blocks(views, momentum ? 3 : 2);
-  const T factor = static_cast<T>(hyper.momentum), take = static_cast<T>(1 - hyper.dampening);
-  const T step = static_cast<T>(-hyper.lr);
+  const fn::SgdConstants<T> c(hyper);
   blocks.for_each(0b101U, [&](T* const* at, Index n) {
     T *const p = at[0], *const b = at[2];
     T decayed[kBlock], ahead[kBlock];
     const T* g = at[1];
     if (hyper.weight_decay != 0) {
-      decay(decayed, p, g, static_cast<T>(hyper.weight_decay), n);
+      decay(decayed, p, g, c.decay, n);
       g = decayed;
     }
     if (momentum) {
       if (param.first) {
         for (Index i = 0; i < n; ++i) b[i] = g[i];
       } else {
-        for (Index i = 0; i < n; ++i) b[i] = math::fma(g[i], take, b[i] * factor);
+        for (Index i = 0; i < n; ++i) b[i] = c.buffer(b[i], g[i]);
       }
-      if (hyper.nesterov) decay(ahead, b, g, factor, n);
+      for (Index i = 0; hyper.nesterov && i < n; ++i) ahead[i] = c.ahead(g[i], b[i]);
       g = hyper.nesterov ? ahead : b;
     }
-    for (Index i = 0; i < n; ++i) p[i] = math::fma(g[i], step, p[i]);
+    for (Index i = 0; i < n; ++i) p[i] = c.update(p[i], g[i]);
   });
 }
 

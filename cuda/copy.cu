@@ -107,6 +107,19 @@ void DenseOut::finish() {
   copy_same(exec_, out_, {data_, &layout, out_.dtype});
 }
 
+StandIn::StandIn(const Exec& exec, const View& of, DType dtype, bool filled)
+    : exec_(exec), of_(of), view_(of) {
+  if (!of.defined() || of.dtype == dtype) return;
+  layout_ = dense_layout(*of.layout);
+  const Index bytes = layout_.numel() * element_size(dtype);
+  view_ = {exec.scratch(static_cast<size_t>(bytes)), &layout_, dtype};
+  if (filled) copy(exec, Out{view_}, In{of});
+}
+
+void StandIn::finish() {
+  if (view_.dtype != of_.dtype) copy(exec_, Out{of_}, In{view_});
+}
+
 void copy(const Exec& exec, Out out, In in) {
   const Index n = out.layout->numel();
   if (n == 0 || transfer(exec, out, in)) return;

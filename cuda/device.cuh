@@ -26,6 +26,9 @@ inline unsigned blocks_for(Index n) {
   return static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
 }
 
+// Neighbours that one instruction loads or stores, where they fill at most 16 bytes.
+template <class T, int kSize> struct alignas(sizeof(T) * kSize) Pack { T of[size_t{kSize}]; };
+
 // Launches on the device and the stream of `exec`; does nothing for an empty grid.
 template <class... Params, class... Args>
 void launch_on(const Exec& exec,
@@ -75,6 +78,30 @@ class DenseOut {
   const Exec& exec_;
   const View& out_;
   void* data_;
+};
+
+// An operand in the dtype that a kernel wants: itself where it is so, else a dense one in scratch.
+// It is a copy of an In; finish() writes an Out back.
+class StandIn {
+ public:
+  StandIn(const Exec& exec, const In& in, DType dtype) : StandIn(exec, in, dtype, true) {}
+  StandIn(const Exec& exec, const Out& out, DType dtype) : StandIn(exec, out, dtype, false) {}
+
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+
+  // Not defined where the operand is not.
+  const View& view() const { return view_; }
+
+  void finish();
+
+ private:
+  StandIn(const Exec& exec, const View& of, DType dtype, bool filled);
+
+  const Exec& exec_;
+  const View& of_;
+  Layout layout_;
+  View view_;
 };
 
 }  // namespace taper::cuda

@@ -49,8 +49,6 @@ void run_rows(const Exec& exec,
 template <class R, class T>
 inline constexpr int kPackOf = 16 / static_cast<int>(sizeof(R) > sizeof(T) ? sizeof(R) : sizeof(T));
 
-template <class T, int kSize> struct alignas(sizeof(T) * kSize) Pack { T of[size_t{kSize}]; };
-
 // Where one pack is: elements [col, col + kSize) of a row, the first at offset[k] in operand k.
 template <int kOperands, int kSize> struct Place {
   Index col, offset[size_t{kOperands}];

@@ -37,4 +37,24 @@ void log_softmax_grad(const Exec&, Out, In grad, In y, int dim);
 // gemm.cu
 void matmul(const Exec&, Out, In a, In b, In bias);
 
+// norm.cu
+void layer_norm(const Exec&, Out y, Out mean, Out rstd, In x, In weight, In bias, double eps);
+void layer_norm_grad(
+    const Exec&, Out dx, Out dweight, Out dbias, In grad, In x, In mean, In rstd, In weight);
+
+// conv.cu
+void conv2d(const Exec&, Out y, In x, In w, In bias, const Window2d&);
+void conv2d_grad_input(const Exec&, Out dx, In grad, In w, const Window2d&);
+void conv2d_grad_weight(const Exec&, Out dw, In grad, In x, const Window2d&);
+
+// pool.cu
+void max_pool2d(const Exec&, Out y, Out indices, In x, const Window2d&);
+void max_pool2d_grad(const Exec&, Out dx, In grad, In indices);
+void avg_pool2d(const Exec&, Out y, In x, const Window2d&);
+void avg_pool2d_grad(const Exec&, Out dx, In grad, const Window2d&);
+
+// optim.cu
+void adam(const Exec&, ArrayRef<AdamParam>, const AdamHyper&);
+void sgd(const Exec&, ArrayRef<SgdParam>, const SgdHyper&);
+
 }  // namespace taper::cuda

@@ -77,12 +77,12 @@ struct ThreadTeam {
       joined = R::template identity<T>();
       for (Index i = lane; i < count; i += fn::kReduceLanes)
         joined = R::take(joined, element(i), p);
-      for (unsigned level = 0; level < 6; ++level) {
-        if ((leaf >> level & 1) == 0) {
-          waiting[level] = joined;
-          break;
-        }
-        joined = R::join(waiting[level], joined);
+      bool carries = true;
+      for (unsigned level = 0; level < 6; ++level) {  // without a break, for registers' sake
+        if (!carries) continue;
+        carries = (leaf >> level & 1) != 0;
+        if (carries) joined = R::join(waiting[level], joined);
+        else waiting[level] = joined;
       }
     }
     return joined;

@@ -1,6 +1,6 @@
 // The CUDA column gives the bits of the CPU column, for every slot that it has.
 #include "taper/cuda/gemm_blas.h"
-#include "taper/tests/cuda/twin.h"
+#include "taper/tests/cuda/parity.h"
 
 namespace taper::cuda {
 namespace {
@@ -9,49 +9,6 @@ using Unary = Kernels::Unary Kernels::*;
 using Unary2 = Kernels::Unary2 Kernels::*;
 using Binary = Kernels::Binary Kernels::*;
 using Binary2 = Kernels::Binary2 Kernels::*;
-
-constexpr DType kEveryDType[] = {kFloat64, kFloat32, kFloat16, kBFloat16,
-                                 kInt64,   kInt32,   kUInt8,   kBool};
-
-void compare(const Twin& out) {
-  const std::string difference = out.difference();
-  EXPECT_EQ(difference, "");
-}
-
-// An argument of a slot: a Twin becomes a view of its machine, the rest stays.
-template <class V> struct As { Twin& twin; };
-
-template <class V> V cpu_of(const As<V>& as) {
-  return as.twin.template on_cpu<V>();
-}
-
-template <class V> V cuda_of(const As<V>& as) {
-  return as.twin.template on_cuda<V>();
-}
-
-template <class T> const T& cpu_of(const T& x) {
-  return x;
-}
-
-template <class T> const T& cuda_of(const T& x) {
-  return x;
-}
-
-As<In> in(Twin& twin) {
-  return {twin};
-}
-
-template <class Slot, class... Args> void check(Slot slot, Twin& out, const Args&... args) {
-  Both<>::run(
-      slot,
-      [&](const auto& kernel, const Exec& exec) {
-        kernel(exec, out.on_cpu<Out>(), cpu_of(args)...);
-      },
-      [&](const auto& kernel, const Exec& exec) {
-        kernel(exec, out.on_cuda<Out>(), cuda_of(args)...);
-      });
-  compare(out);
-}
 
 std::string name_of(const void* slot) {
   return slot_name(slot);
@@ -313,6 +270,7 @@ void check_matmul(DType dtype, std::int64_t batch, std::int64_t m, std::int64_t 
     Twin out(dtype, lay(kEveryLie[(lie * 3) % 4], {batch, m, n}), random);
     Twin bias(dtype, lay(Lie::kRowMajor, biases[lie]), random);
     check(&Kernels::matmul, out, in(a), in(b), In{});
+    for (Twin* twin : {&a, &b, &bias}) twin->tame(random);
     check(&Kernels::matmul, out, in(a), in(b), in(bias));
   }
 }

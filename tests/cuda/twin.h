@@ -105,6 +105,23 @@ class Twin {
     TAPER_CUDA_CHECK(cudaMemcpy(device_, host_.data(), host_.size(), cudaMemcpyHostToDevice));
   }
 
+  // Makes every element anew, gaps too, by calling value().
+  template <class Fn> void fill(const Fn& value) {
+    visit_dtype(dtype_, [&](auto type) {
+      using T = typename decltype(type)::type;
+      for (size_t i = 0; i < host_.size() / sizeof(T); ++i) {
+        const T element = static_cast<T>(value());
+        std::memcpy(host_.data() + i * sizeof(T), &element, sizeof(T));
+      }
+    });
+    upload();
+  }
+
+  // Numbers near 1, for sums: one NaN or infinity would be all that is left of them.
+  void tame(Random& random) {
+    fill([&] { return std::normal_distribution<double>(0, 1)(random); });
+  }
+
   // For divisors, where the columns differ in what 0 does.
   void replace_zeros() {
     for (std::byte& byte : host_) byte |= std::byte{1};
