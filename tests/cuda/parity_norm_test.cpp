@@ -78,8 +78,8 @@ TEST(ParityNorm, EveryPairOfDTypesAndEveryLie) {
 }
 
 TEST(ParityNorm, Shapes) {
-  const Sizes64 shapes[] = {{1, 1}, {1, 31}, {3, 64},    {70, 65},  {5, 131},
-                            {0, 4}, {4, 0},  {1100, 40}, {1100, 3}, {2, 66000}};
+  const Sizes64 shapes[] = {{1, 1}, {1, 31}, {3, 64},    {70, 65}, {5, 131},
+                            {0, 4}, {4, 0},  {1100, 40}, {1100, 3}};
   for (const Sizes64& sizes : shapes) {
     for (const DType dtype : kFloating) {
       check_norm(dtype, dtype == kFloat64 ? kFloat64 : kFloat32, sizes, 0);
