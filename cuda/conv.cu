@@ -22,6 +22,9 @@ constexpr unsigned kBlock = kSide * kSide;
 constexpr int kFetches = 4;     // elements of one side that a thread brings for a step
 constexpr Index kEnough = 132;  // tiles that keep all of an H100 at work
 
+// Blocks that a multiprocessor holds at least. Said even where it is 1: nvcc spills to fit more.
+template <class E> constexpr int kBlocks = sizeof(E) == 8 ? 1 : 2;
+
 // A thread makes kOwn x kOwn elements of a tile. Small tiles are deep, so that the elements of a
 // step are as many, and what it takes to fetch them hides behind as much.
 template <int kOwn> constexpr int kTile = static_cast<int>(kSide) * kOwn;
@@ -117,7 +120,7 @@ __device__ void multiply_tile(
 }
 
 template <int kOwn, class Left, class Right, class Result>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kBlocks<typename Result::Element>)
     multiply(Left left, Right right, Result result, Shape shape) {
   using T = Compute<typename Result::Element>;
   const Index tile = blockIdx.x, tiles = shape.down * shape.across;

@@ -70,7 +70,7 @@ __device__ void bring(T (*to)[kTile + 1],
 }
 
 template <class E, class T = typename SumOf<E>::type>
-__global__ void __launch_bounds__(kSide* kSide)
+__global__ void __launch_bounds__(kSide* kSide, 2)
     multiply(Product<E> p, Index tiles_down, Index tiles_across) {
   __shared__ T left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const Index tile = blockIdx.x;
