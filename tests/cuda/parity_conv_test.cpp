@@ -147,6 +147,10 @@ TEST(ParityConv, InfinitiesAndSignedZeros) {
         twin->fill([&] { return random() % 3 == 0 ? 0.0 : random() % 2 == 0 ? -0.0 : 1.0; });
       }
       check_all();
+      x.fill([] { return -0.0; });
+      w.fill([] { return 1.0; });
+      bias.fill([] { return -0.0; });
+      check_all();
     }
   }
 }
