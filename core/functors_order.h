@@ -31,5 +31,14 @@ struct SortKey {
   TAPER_INLINE std::int64_t operator()(BFloat16 x) const { return (*this)(static_cast<float>(x)); }
 };
 
+// The key as an unsigned number, for sorting by digits, the other way round where that is wanted;
+// of types of up to 32 bits the upper half is zero.
+template <class T> TAPER_INLINE std::uint64_t unsigned_sort_key(T x, bool descending) {
+  constexpr std::uint64_t kSign = std::uint64_t{1} << (sizeof(T) == 8 ? 63 : 31);
+  constexpr std::uint64_t kMask = kSign | (kSign - 1);
+  const std::uint64_t key = (static_cast<std::uint64_t>(SortKey{}(x)) & kMask) ^ kSign;
+  return descending ? key ^ kMask : key;
+}
+
 }  // namespace TAPER_ISA
 }  // namespace taper::fn

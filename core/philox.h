@@ -142,6 +142,13 @@ template <math::Real T> TAPER_INLINE T uniform_between(T unit, T from, T to) {
   return math::detail::select(value < to, value, from);
 }
 
+// The same where it is stored as an E: in 16 bits, more rounds up to `to`.
+template <class E, math::Real T> TAPER_INLINE T uniform_stored_as(T unit, T from, T to) {
+  const T value = uniform_between(unit, from, to);
+  if constexpr (sizeof(E) == sizeof(T)) return value;
+  else return static_cast<T>(static_cast<E>(value)) < to ? value : from;
+}
+
 // True with probability p, in steps of 2^-32; never for p <= 0, always for p >= 1.
 TAPER_INLINE bool bernoulli(uint32_t high, double p) {
   return detail::to_double(high) * 0x1p-32 < p;

@@ -42,6 +42,15 @@ using Made = std::conditional_t<std::is_same_v<E, double>,
                                 double,
                                 std::conditional_t<std::is_integral_v<E>, std::int64_t, float>>;
 
+// The numbers of kBlocks whole blocks, to where they lie side by side.
+template <class E, class T> TAPER_INLINE void store_blocks(E* to, const Lanes<T>& lanes) {
+  for (Index block = 0; block < kBlocks; ++block) {
+    for (Index l = 0; l < kLanes; ++l) {
+      to[kLanes * block + l] = static_cast<E>(lanes.lane[l][block]);
+    }
+  }
+}
+
 // Calls make(lanes, first) for runs of kBlocks blocks, and writes the numbers.
 template <class E, class T, class Make> void fill_random(const Out& out, const Make& make) {
   const Layout& layout = *out.layout;
@@ -62,10 +71,7 @@ template <class E, class T, class Make> void fill_random(const Out& out, const M
       E* to = out.as<E>() + i;
       const Index n = end - i < kLanes * kBlocks ? end - i : kLanes * kBlocks;
       if (dense && n == kLanes * kBlocks) {
-        for (Index block = 0; block < kBlocks; ++block) {
-          for (Index l = 0; l < kLanes; ++l)
-            to[kLanes * block + l] = static_cast<E>(lanes.lane[l][block]);
-        }
+        store_blocks(to, lanes);
       } else {
         for (Index j = 0; j < n; ++j) {
           const E x = static_cast<E>(lanes.lane[j % kLanes][j / kLanes]);
@@ -94,10 +100,7 @@ void uniform(const Exec&, Out out, std::uint64_t seed, std::uint64_t offset, dou
       for (Index l = 0; l < kLanes; ++l) {
         for (Index block = 0; block < kBlocks; ++block) {
           const T unit = philox::uniform<T>(high.lane[l][block], low.lane[l][block]);
-          T x = philox::uniform_between(unit, from, to);
-          // In 16 bits, what rounds up to `to` starts again at `from` too.
-          if constexpr (sizeof(E) == 2) x = static_cast<float>(static_cast<E>(x)) < to ? x : from;
-          out_lanes.lane[l][block] = x;
+          out_lanes.lane[l][block] = philox::uniform_stored_as<E>(unit, from, to);
         }
       }
     });

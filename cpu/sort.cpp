@@ -89,16 +89,12 @@ void radix_sort(Item* items, Item* other, std::int64_t n) {
   if (from != items) __builtin_memcpy(items, from, static_cast<std::size_t>(n) * sizeof(Item));
 }
 
-// Keys as unsigned numbers; those of types of up to 32 bits leave the upper digits alone.
 template <class T>
 void load_keys(
     Item* items, const std::byte* base, std::int64_t step, std::int64_t n, bool descending) {
-  constexpr std::uint64_t kSign = std::uint64_t{1} << (sizeof(T) == 8 ? 63 : 31);
-  constexpr std::uint64_t kMask = kSign | (kSign - 1);
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t order = fn::SortKey{}(*reinterpret_cast<const T*>(base + i * step));
-    const std::uint64_t key = (static_cast<std::uint64_t>(order) & kMask) ^ kSign;
-    items[i] = {descending ? key ^ kMask : key, i};
+    const T x = *reinterpret_cast<const T*>(base + i * step);
+    items[i] = {fn::unsigned_sort_key(x, descending), i};
   }
 }
 
