@@ -56,5 +56,10 @@ void avg_pool2d_grad(const Exec&, Out dx, In grad, const Window2d&);
 // optim.cu
 void adam(const Exec&, ArrayRef<AdamParam>, const AdamHyper&);
 void sgd(const Exec&, ArrayRef<SgdParam>, const SgdHyper&);
+// random.cu
+void uniform(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double a, double b);
+void normal(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double mean, double std);
+void bernoulli(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double p, double);
+void randint(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double a, double b);
 
 }  // namespace taper::cuda
