@@ -56,6 +56,17 @@ void avg_pool2d_grad(const Exec&, Out dx, In grad, const Window2d&);
 // optim.cu
 void adam(const Exec&, ArrayRef<AdamParam>, const AdamHyper&);
 void sgd(const Exec&, ArrayRef<SgdParam>, const SgdHyper&);
+// index.cu
+void gather(const Exec&, Out, In x, In index, int dim);
+void scatter(const Exec&, InOut, In index, In src, int dim);
+void scatter_add(const Exec&, InOut, In index, In src, int dim);
+void index_select(const Exec&, Out, In x, In index, int dim);
+void index_add(const Exec&, InOut, In index, In src, int dim);
+void index(const Exec&, Out, In x, InList indices);
+void index_put(const Exec&, InOut x, In src, InList indices, bool accumulate);
+void count_nonzero(const Exec&, Out count, In);
+void nonzero(const Exec&, Out rows, In);
+
 // random.cu
 void uniform(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double a, double b);
 void normal(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double mean, double std);

@@ -126,6 +126,10 @@ template <class T> T __ldg(const T* address) {
   return *address;
 }
 
+inline int __popc(unsigned bits) {
+  return std::popcount(bits);
+}
+
 inline void __threadfence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }

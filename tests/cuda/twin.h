@@ -128,6 +128,22 @@ class Twin {
     upload();
   }
 
+  // Index tensors: numbers in [low, high), many of them equal where there are few.
+  void draw_indices(Random& random, std::int64_t low, std::int64_t high) {
+    const auto range = static_cast<std::uint64_t>(high > low ? high - low : 1);
+    for (size_t i = 0; i + 8 <= host_.size(); i += 8) {
+      const std::int64_t index = low + static_cast<std::int64_t>(random() % range);
+      std::memcpy(host_.data() + i, &index, 8);
+    }
+    upload();
+  }
+
+  // Element i of the storage.
+  void put_index(std::int64_t i, std::int64_t index) {
+    std::memcpy(host_.data() + i * 8, &index, 8);
+    upload();
+  }
+
   template <class V> V on_cpu() {
     return {{host_.data() + first_ * element_size(dtype_), &layout_, dtype_}};
   }
