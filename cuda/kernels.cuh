@@ -25,6 +25,17 @@ void amax(const Exec&, Out, In);
 void amin(const Exec&, Out, In);
 void var_mean(const Exec&, Out var, Out mean, In, double correction);
 
+// reduce_arg.cu
+void argmax(const Exec&, Out, In, int dim);
+void argmin(const Exec&, Out, In, int dim);
+
+// scan.cu
+void cumsum(const Exec&, Out, In, int dim);
+void cumprod(const Exec&, Out, In, int dim);
+
+// sort.cu
+void sort(const Exec&, Out values, Out indices, In, int dim, bool descending);
+
 // finite.cu
 void first_nonfinite(const Exec&, Out index, In);
 
