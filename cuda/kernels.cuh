@@ -67,6 +67,7 @@ void avg_pool2d_grad(const Exec&, Out dx, In grad, const Window2d&);
 // optim.cu
 void adam(const Exec&, ArrayRef<AdamParam>, const AdamHyper&);
 void sgd(const Exec&, ArrayRef<SgdParam>, const SgdHyper&);
+
 // index.cu
 void gather(const Exec&, Out, In x, In index, int dim);
 void scatter(const Exec&, InOut, In index, In src, int dim);
