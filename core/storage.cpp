@@ -12,6 +12,8 @@ namespace {
 std::mutex
     writers_mutex;  // one for all: writes in place are rare beside ops, and it is held briefly
 
+constexpr int kPinnedDevices = 16;  // an allocator knows about a thousand streams
+
 }  // namespace
 
 Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
@@ -38,10 +40,14 @@ Ref<Storage> Storage::allocate_pinned(std::size_t bytes) {
 
 void Storage::record_stream(const Stream& stream) {
   if (block_.data == nullptr || !stream.device().is_cuda()) return;
-  if (pinned_)
+  if (!pinned_) {
+    if (device_ == stream.device() && stream.id() != stream_)
+      allocator_for(device_).record_stream(block_, stream.id());
+  } else if (stream.id() < kPinnedStreams && stream.device().index() < kPinnedDevices) {
     pinned_allocator().record_stream(block_, pinned_stream(stream.device().index(), stream.id()));
-  else if (device_ == stream.device() && stream.id() != stream_)
-    allocator_for(device_).record_stream(block_, stream.id());
+  } else {
+    stream.synchronize();
+  }
 }
 
 Ref<Storage> Storage::borrow(void* data, std::size_t bytes, Device device, MemoryOwner* owner) {

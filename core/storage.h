@@ -87,13 +87,14 @@ class Storage : public RefCounted {
 
 // The allocator that serves a device; throws where this build or machine has no such device.
 Allocator& allocator_for(Device device);
-// Host memory that CUDA devices copy from and to asynchronously. Its streams are those of all
-// devices, and the host itself, which is not in order with any of them.
+// Host memory that CUDA devices copy from and to asynchronously. Its stream 0 is the host itself,
+// which is not in order with any stream of a device; those are numbered by pinned_stream().
 Allocator& pinned_allocator();
-inline constexpr StreamId kHostStream = ~StreamId{0};
+inline constexpr StreamId kHostStream = 0;
+inline constexpr StreamId kPinnedStreams = 63;  // of each device; the others are waited for
 
 constexpr StreamId pinned_stream(int device, StreamId id) {
-  return static_cast<StreamId>(device) << 24 | id;
+  return 1 + static_cast<StreamId>(device) * kPinnedStreams + id;
 }
 
 }  // namespace taper

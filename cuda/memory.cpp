@@ -254,9 +254,9 @@ class PinnedDevice final : public CpuDevice {
   std::vector<size_t> still_registered_;
 
   // See pinned_stream().
-  static size_t device_of(StreamId stream) { return stream >> 24; }
+  static size_t device_of(StreamId stream) { return (stream - 1) / kPinnedStreams; }
 
-  static StreamId id_of(StreamId stream) { return stream & 0xffffffU; }
+  static StreamId id_of(StreamId stream) { return (stream - 1) % kPinnedStreams; }
 
   Marks& marks_of(StreamId stream) { return marks_.at(device_of(stream)); }
 
@@ -292,9 +292,9 @@ Allocator& cuda_allocator(int index) {
 }
 
 Allocator& pinned_allocator() {
-  TAPER_CHECK(cuda::checked_device_count() > 0,
-              "memory is pinned for CUDA devices, and this machine has none");
   static Allocator* const pinned = [] {
+    TAPER_CHECK(cuda::checked_device_count() > 0,
+                "memory is pinned for CUDA devices, and this machine has none");
     AllocatorOptions options = cuda::device_options();
     options.limit = 0;  // that of the device
     Allocator* made =

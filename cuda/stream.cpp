@@ -81,10 +81,15 @@ bool is_done(const Stream& stream) {
 }
 
 void* make_event(Device device, bool with_timing) {
-  const DeviceGuard guard(device.index());
   cudaEvent_t event = nullptr;
-  TAPER_CUDA_CHECK(
-      cudaEventCreateWithFlags(&event, with_timing ? cudaEventDefault : cudaEventDisableTiming));
+  try {
+    const DeviceGuard guard(device.index());
+    TAPER_CUDA_CHECK(
+        cudaEventCreateWithFlags(&event, with_timing ? cudaEventDefault : cudaEventDisableTiming));
+  } catch (...) {  // the guard may throw as it ends
+    if (event != nullptr) destroy_event(device, event);
+    throw;
+  }
   return event;
 }
 

@@ -187,8 +187,9 @@ cudaError_t set_max_dynamic_shared(const void* kernel, int bytes) {
 
 using namespace taper::emulated;
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  if (const cudaError_t error = injected(__func__)) return tell(error);
+namespace {
+
+cudaError_t create(cudaStream_t* stream, unsigned flags) {
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (stream == nullptr || flags > cudaStreamNonBlocking) return tell(cudaErrorInvalidValue);
   auto made = std::make_shared<Stream>();
@@ -201,8 +202,21 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 
+}  // namespace
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
+  return create(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
+  return create(stream, flags);
+}
+
 // Priorities make no difference here.
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (least != nullptr) *least = 0;
   if (greatest != nullptr) *greatest = -5;
@@ -210,12 +224,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return cudaStreamCreateWithFlags(stream, flags);
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
-  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+  return create(stream, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t name) {
