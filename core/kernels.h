@@ -209,6 +209,28 @@ struct Kernels {
   Kernel<void(const Exec&, Out, In, int dim)> softmax, log_softmax;
   Kernel<void(const Exec&, Out, In grad, In y, int dim)> softmax_grad, log_softmax_grad;
 
+  // y (..., T, D) = softmax(q k^T scale + mask) v, and lse (..., T), the logarithms of the
+  // softmaxes' sums, in f32 (f64 for f64): q (..., T, E), k (..., S, E), v (..., S, D), the dims in
+  // front equal. mask (..., T, S) by strides: bool, true where a key is seen, or of q's dtype,
+  // added; or undefined. causal: query i sees keys 0 to i. A row that its mask leaves no key is 0.
+  Kernel<void(const Exec&, Out y, Out lse, In q, In k, In v, In mask, bool causal, double scale)>
+      attention;
+  // Any of dq, dk, dv may be undefined.
+  Kernel<void(const Exec&,
+              Out dq,
+              Out dk,
+              Out dv,
+              In grad,
+              In q,
+              In k,
+              In v,
+              In y,
+              In lse,
+              In mask,
+              bool causal,
+              double scale)>
+      attention_grad;
+
   // out (B, M, N) = a (B, M, K) b (B, K, N) + bias, broadcastable to out or undefined.
   // f16 and bf16 accumulate in f32; integers wrap.
   Kernel<void(const Exec&, Out, In a, In b, In bias)> matmul;

@@ -96,6 +96,8 @@ const Kernels& cuda_kernels() {
       .log_softmax = cuda::log_softmax,
       .softmax_grad = cuda::softmax_grad,
       .log_softmax_grad = cuda::log_softmax_grad,
+      .attention = cuda::attention,
+      .attention_grad = cuda::attention_grad,
       .matmul = cuda::matmul,
       .gather = cuda::gather,
       .scatter = cuda::scatter,

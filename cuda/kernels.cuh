@@ -45,6 +45,23 @@ void log_softmax(const Exec&, Out, In, int dim);
 void softmax_grad(const Exec&, Out, In grad, In y, int dim);
 void log_softmax_grad(const Exec&, Out, In grad, In y, int dim);
 
+// attention.cu, attention_grad.cu
+void attention(
+    const Exec&, Out y, Out lse, In q, In k, In v, In mask, bool causal, double scale);
+void attention_grad(const Exec&,
+                    Out dq,
+                    Out dk,
+                    Out dv,
+                    In grad,
+                    In q,
+                    In k,
+                    In v,
+                    In y,
+                    In lse,
+                    In mask,
+                    bool causal,
+                    double scale);
+
 // gemm.cu
 void matmul(const Exec&, Out, In a, In b, In bias);
 

@@ -72,6 +72,15 @@ double per_filter(const TensorSpec* weight) {
              : n(weight) / static_cast<double>(weight->sizes[0]);
 }
 
+// Of the inputs, or of what was saved for lack of them: q (..., T, E), k (..., S, E).
+double attention(const Shapes& s) {
+  const auto spec = [&](std::size_t k) {
+    return s.input(k) != nullptr || k >= s.entry.saved.size() ? s.input(k) : &s.entry.saved[k].spec;
+  };
+  const double columns = size(&s.entry.outputs[0], 1);
+  return 2 * n_out(s) / columns * size(spec(1), 2) * (size(spec(0), 1) + columns);
+}
+
 double conv(const Shapes& s) {
   return 2 * n_out(s) * per_filter(s.input_or_saved(1));
 }
@@ -140,6 +149,7 @@ constexpr Rule kRules[] = {
     {" matmul mm bmm mv dot ", "2 n(out) K", product},
     {" addmm baddbmm ", "n(out) (2 K + 3)", sum_and_product},
     {" linear ", "n(out) (2 K + 1)", linear_layer},
+    {" scaled_dot_product_attention ", "2 n(out) S (E + D) / D", attention},
     {" conv2d ", "2 n(out) C/g kH kW", conv},
     {" conv2d_grad_input ", "2 n(in0) C/g kH kW", conv_grad_input},
     {" conv2d_grad_weight ", "2 n(in0) C/g kH kW", conv_grad_weight},

@@ -17,6 +17,8 @@ constexpr Limit kKernelLimits[] = {
     {"add", "a + b overflows; inf + -inf is nan"},
     {"asin", "asin x is nan where |x| > 1"},
     {"atan2", "atan2 is nan only where an operand is"},
+    {"attention", "a row with a score of inf, or of -inf alone, has no softmax: nan"},
+    {"attention_grad", "a weight or gradient overflows; 0 * inf is nan"},
     {"copy", "the number is beyond the largest of the dtype that it is copied to"},
     {"cosh", "cosh x overflows f32 where |x| > 89.4"},
     {"cumprod", "the product overflows; 0 * inf is nan"},
@@ -70,6 +72,8 @@ constexpr Limit kGradientLimits[] = {
     {"prod", "dx has y / x, nan at x = 0"},
     {"reciprocal", "dx = -g / x^2 is infinite at x = 0"},
     {"rsqrt", "dx = -g x^(-3/2) / 2 is infinite at x = 0"},
+    {"scaled_dot_product_attention",
+     "weights of a row with a score of inf, or of -inf alone, are nan"},
     {"sqrt", "dx = g / (2 sqrt x) is infinite at x = 0, or nan where g = 0"},
     {"square", "dx = 2 g x overflows"},
     {"std", "dx = g (x - mean) / ((n - 1) std) is nan where std = 0"},
@@ -113,12 +117,15 @@ constexpr Work kWork[] = {
 
 struct Costs {
   Work of[kNumKernels] = {};
-  int matmul, conv2d, conv2d_grad_input, conv2d_grad_weight, adam, sgd, scatter_add, index_add;
+  int matmul, attention, attention_grad, conv2d, conv2d_grad_input, conv2d_grad_weight, adam, sgd,
+      scatter_add, index_add;
   int first_elementwise, last_elementwise, copy;
 
   Costs() {
     const Kernels& k = cpu_kernels();
     matmul = slot_number(&k.matmul);
+    attention = slot_number(&k.attention);
+    attention_grad = slot_number(&k.attention_grad);
     conv2d = slot_number(&k.conv2d);
     conv2d_grad_input = slot_number(&k.conv2d_grad_input);
     conv2d_grad_weight = slot_number(&k.conv2d_grad_weight);
@@ -189,6 +196,18 @@ double flops_of(const KernelCall& call) {
   if (slot == c.matmul) {  // (B, M, K) (B, K, N), and the bias
     const Layout& a = *reads[0]->layout;
     return 2 * all(*writes[0]) * static_cast<double>(a.sizes[a.ndim - 1]);
+  }
+  // (..., T, E), (..., S, E), (..., S, D), a multiply-add for each pair and column of a product.
+  const auto last = [](const View& v, int from_end) {
+    return static_cast<double>(v.layout->sizes[v.layout->ndim - from_end]);
+  };
+  if (slot == c.attention) {
+    const View &q = *reads[0], &k = *reads[1], &v = *reads[2];
+    return 2 * all(*writes[1]) * last(k, 2) * (last(q, 1) + last(v, 1));
+  }
+  if (slot == c.attention_grad) {
+    const View &q = *reads[1], &v = *reads[3], &lse = *reads[5];
+    return 2 * all(lse) * last(v, 2) * (3 * last(q, 1) + 2 * last(v, 1));
   }
   // Each output, or gradient of one, meets the weights of its group: w is (O, C / groups, kH, kW).
   const auto per_channel = [](const View& w) {

@@ -2,6 +2,7 @@
 // tests/contract/samples.h does not compile.
 #pragma once
 #include "taper/autograd/ops/advanced_index.h"
+#include "taper/autograd/ops/attention.h"
 #include "taper/autograd/ops/binary.h"
 #include "taper/autograd/ops/conv.h"
 #include "taper/autograd/ops/extremes.h"
@@ -122,6 +123,7 @@ using OtherOps = OpList<Bitwise,
                         Linear,  // products
                         Softmax,
                         LogSoftmax,
+                        Attention,
                         LayerNorm,
                         BatchNorm,
                         NllLoss,

@@ -462,6 +462,27 @@ template <> struct Samples<ops::LogSoftmax> {
   }
 };
 
+template <> struct Samples<ops::Attention> {
+  static std::vector<Sample> make() {
+    const std::vector<Tensor> qkv = {numbers({2, 3, 2}), numbers({2, 4, 2}), numbers({2, 4, 3})};
+    return {{"plain", qkv,
+             one([](Inputs in) { return scaled_dot_product_attention(in[0], in[1], in[2]); })},
+            {"causal", qkv, one([](Inputs in) {
+               return scaled_dot_product_attention(in[0], in[1], in[2], {}, 0, true, 0.7);
+             })},
+            {"masked", qkv, one([](Inputs in) {
+               return scaled_dot_product_attention(in[0], in[1], in[2],
+                                                   mask34().to(in[0].device()));
+             })},
+            {"added, shared keys",
+             {numbers({2, 2, 3, 2}), numbers({2, 1, 4, 2}), numbers({4, 3})},
+             one([](Inputs in) {
+               return scaled_dot_product_attention(in[0], in[1], in[2],
+                                                   numbers({3, 4}).to(in[0].options()));
+             })}};
+  }
+};
+
 template <> struct Samples<ops::LayerNorm> {
   static std::vector<Sample> make() {
     return {{"affine", {numbers({3, 4}), numbers({4}, 0.5, 2), numbers({4})}, one([](Inputs in) {

@@ -1,0 +1,222 @@
+// The operands of attention, packed for tiles, and the scores of one tile.
+#pragma once
+#include "taper/core/attention.h"
+#include "taper/cpu/gemm_pack.h"
+#include "taper/cpu/kernels.h"
+#include "taper/cpu/parallel.h"
+
+namespace taper::cpu {
+inline namespace TAPER_ISA {
+namespace attn {
+
+using namespace taper::attn;  // NOLINT(google-build-using-namespace): one family
+using gemm::Index;
+using gemm::TileLeft;
+
+template <class E> struct ComputedOf : std::type_identity<E> {};
+template <> struct ComputedOf<Half> : std::type_identity<float> {};
+template <> struct ComputedOf<BFloat16> : std::type_identity<float> {};
+template <class E> using Computed = typename ComputedOf<E>::type;
+
+constexpr Index kLittle = 64 * 64 * 64;  // multiply-adds that are not worth a second thread
+
+TAPER_INLINE Index tiles_in(Index n) {
+  return (n + kTile - 1) / kTile;
+}
+
+// How many of `n` lie in the tile that begins at `first`.
+TAPER_INLINE Index in_tile(Index first, Index n) {
+  return n - first < kTile ? n - first : kTile;
+}
+
+// A row of `n` numbers, as long as the products want it.
+template <class T> TAPER_INLINE Index padded(Index n) {
+  return (n + gemm::kTileCols<T> - 1) / gemm::kTileCols<T> * gemm::kTileCols<T>;
+}
+
+// An operand (..., rows, cols) of any strides, as a batch of matrices.
+template <class E> struct Matrices {
+  E* data = nullptr;
+  const Layout* layout = nullptr;
+  Index rows = 0, cols = 0, row = 0, col = 0;
+
+  Matrices() = default;
+
+  explicit Matrices(const View& view) : Matrices(view, 2) {}
+
+  // The last `own` dims are the matrix's, the others the batch's.
+  Matrices(const View& view, int own) : data(view.as<E>()), layout(view.layout), own_(own) {
+    if (!view.defined()) return;
+    const int last = layout->ndim - 1;
+    rows = layout->sizes[last + 1 - own], row = layout->strides[last + 1 - own];
+    cols = own == 2 ? layout->sizes[last] : 1, col = own == 2 ? layout->strides[last] : 0;
+  }
+
+  Index count() const {
+    Index n = 1;
+    for (int d = 0; d < layout->ndim - own_; ++d) n *= layout->sizes[d];
+    return n;
+  }
+
+  E* at(Index batch) const {
+    E* first = data;
+    for (int d = layout->ndim - own_ - 1; d >= 0; --d) {
+      first += batch % layout->sizes[d] * layout->strides[d];
+      batch /= layout->sizes[d];
+    }
+    return first;
+  }
+
+ private:
+  int own_ = 2;
+};
+
+// Scratch for `count` matrices of rows x ld numbers.
+template <class T> struct Packed {
+  T* data = nullptr;
+  Index rows = 0, ld = 0;
+
+  Packed() = default;
+
+  Packed(const Exec& exec, Index count, Index rows_in, Index ld_in) : rows(rows_in), ld(ld_in) {
+    data = static_cast<T*>(exec.scratch(static_cast<std::size_t>(count * rows * ld) * sizeof(T)));
+  }
+
+  TAPER_INLINE T* at(Index batch, Index row = 0) const { return data + (batch * rows + row) * ld; }
+};
+
+// For each tile of rows of each matrix: tile(batch, first row).
+template <class Tile> void for_each_tile(Index count, Index rows, Index work, const Tile& tile) {
+  const Index tiles = tiles_in(rows);
+  parallel_for(count * tiles, 1 + kLittle / (work + 1), [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) tile(i / tiles, i % tiles * kTile);
+  });
+}
+
+// Row-major with rows of padded(cols), times `factor`.
+template <class E, class T = Computed<E>>
+Packed<T> pack_rows(const Exec& exec, Index count, const Matrices<const E>& from, T factor) {
+  const Packed<T> to(exec, count, from.rows, padded<T>(from.cols));
+  for_each_tile(count, from.rows, 4 * kTile * to.ld, [&](Index batch, Index first) {
+    for (Index r = first; r < first + in_tile(first, from.rows); ++r) {
+      const E* x = from.at(batch) + r * from.row;
+      T* y = to.at(batch, r);
+      if (from.col == 1) {
+        for (Index c = 0; c < from.cols; ++c) y[c] = static_cast<T>(x[c]) * factor;
+      } else {
+        for (Index c = 0; c < from.cols; ++c) y[c] = static_cast<T>(x[c * from.col]) * factor;
+      }
+      for (Index c = from.cols; c < to.ld; ++c) y[c] = T(0);
+    }
+  });
+  return to;
+}
+
+// Each tile of rows transposed: (cols, kTile), one after another.
+template <class E, class T = Computed<E>>
+Packed<T> pack_columns(const Exec& exec, Index count, const Matrices<const E>& from) {
+  const Packed<T> to(exec, count, tiles_in(from.rows) * kTile, from.cols);
+  for_each_tile(count, from.rows, 8 * kTile * to.ld, [&](Index batch, Index first) {
+    gemm::pack_panel<kTile>(to.at(batch, first), from.at(batch) + first * from.row, from.row,
+                            from.col, in_tile(first, from.rows), from.cols);
+  });
+  return to;
+}
+
+// c (rows, cols) = [c or 0] + a (rows, depth) b (depth, cols), one chain of fmas for each element;
+// rows of b and c, ldb and ldc apart, are padded.
+template <class T>
+void multiply(Index rows,
+              Index cols,
+              Index depth,
+              TileLeft<T> a,
+              const T* b,
+              Index ldb,
+              T* c,
+              Index ldc,
+              bool accumulate) {
+  for (Index j = 0; j < cols; j += gemm::kTileCols<T>) {
+    for (Index i = 0; i < rows; i += gemm::kTileRows) {
+      const TileLeft<T> left{a.data + i * a.row, a.row, a.col};
+      gemm::multiply_rows<T, gemm::kTileVectors>(
+          rows - i < gemm::kTileRows ? rows - i : gemm::kTileRows, depth, left, b + j, ldb,
+          c + i * ldc + j, ldc, accumulate);
+    }
+  }
+}
+
+// A matrix of one tile of queries by one of keys.
+template <class T> using Square = T[std::size_t{kTile}][std::size_t{kTile}];
+
+// The scores of q (..., T, E) and k (..., S, E) under a mask.
+template <class E> class Scores {
+ public:
+  using T = Computed<E>;
+
+  Scores(const Exec& exec, In q, In k, In mask, bool causal, double scale)
+      : count(Matrices<const E>(q).count()),
+        queries(Matrices<const E>(q).rows),
+        keys(Matrices<const E>(k).rows),
+        depth(Matrices<const E>(q).cols),
+        is_causal(causal),
+        is_masked(mask.defined()),
+        q_(pack_rows<E>(exec, count, Matrices<const E>(q), static_cast<T>(scale))),
+        k_(pack_columns<E>(exec, count, Matrices<const E>(k))) {
+    if (!is_masked) return;
+    if (mask.dtype == kBool) seen_ = Matrices<const bool>(mask);
+    else added_ = Matrices<const E>(mask);
+  }
+
+  const Index count, queries, keys, depth;
+  const bool is_causal, is_masked;
+
+  const Packed<T>& scaled_queries() const { return q_; }
+
+  // Whether the tile of queries at i0 meets that of keys at j0.
+  bool meet(Index i0, Index j0) const { return !is_causal || j0 < i0 + in_tile(i0, queries); }
+
+  void compute(Index batch, Index i0, Index j0, Square<T>& s) const {
+    const Index rows = in_tile(i0, queries), cols = in_tile(j0, keys);
+    multiply<T>(rows, padded<T>(cols), depth, {q_.at(batch, i0), q_.ld, 1}, k_.at(batch, j0), kTile,
+                s[0], kTile, false);
+    if (seen_.data != nullptr) {
+      apply_mask(seen_, batch, i0, j0, s, [](T x, bool seen) { return seen ? x : kUnseen<T>; });
+    }
+    if (added_.data != nullptr) {
+      apply_mask(added_, batch, i0, j0, s, [](T x, E more) { return x + static_cast<T>(more); });
+    }
+    for (Index r = 0; r < rows; ++r) {
+      Index end = cols;
+      if (is_causal && i0 + r - j0 + 1 < cols) end = i0 + r - j0 + 1;
+      for (Index j = end; j < kTile; ++j) s[r][j] = kUnseen<T>;
+    }
+  }
+
+ private:
+  template <class M, class Fn>
+  void apply_mask(const Matrices<const M>& mask,
+                  Index batch,
+                  Index i0,
+                  Index j0,
+                  Square<T>& s,
+                  const Fn& fn) const {
+    const Index cols = in_tile(j0, keys);
+    for (Index r = 0; r < in_tile(i0, queries); ++r) {
+      const M* from = mask.at(batch) + (i0 + r) * mask.row + j0 * mask.col;
+      T* row = s[r];
+      if (mask.col == 1) {
+        for (Index j = 0; j < cols; ++j) row[j] = fn(row[j], from[j]);
+      } else {
+        for (Index j = 0; j < cols; ++j) row[j] = fn(row[j], from[j * mask.col]);
+      }
+    }
+  }
+
+  Packed<T> q_, k_;
+  Matrices<const bool> seen_;
+  Matrices<const E> added_;
+};
+
+}  // namespace attn
+}  // namespace TAPER_ISA
+}  // namespace taper::cpu
