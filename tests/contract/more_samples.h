@@ -243,19 +243,18 @@ template <> struct Samples<ops::StridedPart> {
 
 template <> struct Samples<ops::Embed> {
   static std::vector<Sample> make() {
-    return {{"apply", {numbers({3})}, one([](Inputs in) {
-               return apply(ops::Embed(contiguous_layout({3, 4}),
-                                       select_layout(contiguous_layout({3, 4}), 1, 2)),
-                            {&in[0]});
+    return {{"apply", {numbers({3})}, direct([] {
+               const Layout base = contiguous_layout({3, 4});
+               return ops::Embed(base, select_layout(base, 1, 2));
              })}};
   }
 };
 
 template <> struct Samples<ops::ReplacePart> {
   static std::vector<Sample> make() {
-    return {{"column", {numbers({3, 4}), numbers({3}, -1, 0)}, one([](Inputs in) {
-               return replace_strided_part(in[0], in[1], contiguous_layout({3, 4}),
-                                           select_layout(contiguous_layout({3, 4}), 1, 2));
+    return {{"column", {numbers({3, 4}), numbers({3}, -1, 0)}, direct([] {
+               const Layout base = contiguous_layout({3, 4});
+               return ops::ReplacePart(base, select_layout(base, 1, 2));
              })}};
   }
 };
@@ -564,15 +563,11 @@ template <> struct Samples<ops::Conv2dGradInput> {
 
 template <> struct Samples<ops::Conv2dGradWeight> {
   static std::vector<Sample> make() {
-    return {
-        {"apply", {numbers({2, 3, 2, 2}, -1, 1), numbers({2, 2, 3, 3}, -1, 1)}, one([](Inputs in) {
-           return [&] {
-             Window2d w;
-             w.kernel[0] = w.kernel[1] = 2;
-             Sizes sizes{3, 2, 2, 2};
-             return apply(ops::Conv2dGradWeight(w, sizes), {&in[0], &in[1]});
-           }();
-         })}};
+    return {{"apply", {numbers({2, 3, 2, 2}, -1, 1), numbers({2, 2, 3, 3}, -1, 1)}, direct([] {
+               Window2d w;
+               w.kernel[0] = w.kernel[1] = 2;
+               return ops::Conv2dGradWeight(w, Sizes{3, 2, 2, 2});
+             })}};
   }
 };
 

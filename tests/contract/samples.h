@@ -36,9 +36,11 @@ inline Tensor integers(const NestedNumbers& values) {
   return tensor(values, kInt64);
 }
 
-// Calls an op of one output with the inputs as they are.
-template <class Make> std::function<Outputs(Inputs)> direct(Make make) {
-  return [make](Inputs in) -> Outputs {
+// Calls an op with the inputs as they are, as a public function would that was called here.
+template <class Make>
+std::function<Outputs(Inputs)> direct(Make make, SourceLoc loc = SourceLoc::current()) {
+  return [make, loc](Inputs in) -> Outputs {
+    const Call call(loc);
     std::vector<const Tensor*> pointers;
     for (const Tensor& t : in) pointers.push_back(&t);
     Tensors out = apply_n(make(), pointers);
