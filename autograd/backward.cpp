@@ -31,6 +31,9 @@ Tensor root_gradient(const Tensor& root, const Tensor& given) {
   if (given.defined()) {
     TAPER_CHECK(given.sizes() == root.sizes(), "backward: the gradient has shape ", given.sizes(),
                 ", the tensor ", root.sizes());
+    TAPER_CHECK(given.device() == root.device(), "backward: the gradient of ", given.sizes(),
+                " lies on ", given.device(), ", the tensor on ", root.device(),
+                "; move it with to(device)");
     return given;
   }
   TAPER_CHECK(root.numel() == 1, "backward: the tensor has shape ", root.sizes(),
