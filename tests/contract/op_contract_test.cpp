@@ -1,45 +1,10 @@
 // What is asked of every op, over the list of all of them: derivatives, layouts, dtypes, meta.
 #include <cmath>
 
-#include <gtest/gtest.h>
-
-#include "taper/tests/contract/more_samples.h"
+#include "taper/tests/contract/enumerate.h"
 
 namespace taper::contract {
 namespace {
-
-// The variants of an input's memory. All hold the same elements.
-Tensor transposed(const Tensor& x) {
-  if (x.dim() < 2) return x.clone();
-  return x.transpose(0, -1).contiguous().transpose(0, -1);
-}
-
-Tensor sliced(const Tensor& x) {
-  if (x.dim() == 0) return cat({x.view({1}), x.view({1})})[1];
-  const Tensor wide = zeros(cat({x, x}, -1).sizes(), x.options());
-  const Tensor part = wide.slice(-1, 0, 2 * x.size(-1), 2);
-  part.copy_(x);
-  return part;
-}
-
-Tensor backwards(const Tensor& x) {
-  if (x.dim() == 0 || x.numel() == 0) return x.clone();
-  return x.flip({0}).slice(0, std::nullopt, std::nullopt, -1);
-}
-
-struct Variant {
-  const char* name;
-  Tensor (*make)(const Tensor&);
-};
-
-constexpr Variant kVariants[] = {
-    {"transposed", transposed}, {"sliced", sliced}, {"negative step", backwards}};
-
-std::vector<Tensor> map(const std::vector<Tensor>& in, Tensor (*f)(const Tensor&)) {
-  std::vector<Tensor> out;
-  for (const Tensor& t : in) out.push_back(f(t));
-  return out;
-}
 
 bool is_differentiable(const Sample& s) {
   std::vector<Tensor> in;
@@ -114,15 +79,6 @@ template <class Op> class OpContract : public testing::Test {
   const std::vector<Sample> samples_ = Samples<Op>::make();
 };
 
-template <class List> struct ToTypes;
-template <class... Ops> struct ToTypes<ops::OpList<Ops...>> {
-  using type = testing::Types<Ops...>;
-};
-
-struct OpNames {
-  template <class Op> static std::string GetName(int) { return Op::kName; }
-};
-
 TYPED_TEST_SUITE_P(OpContract);
 
 TYPED_TEST_P(OpContract, GradientsAreRight) {
@@ -155,13 +111,9 @@ TYPED_TEST_P(OpContract, StridesDoNotMatter) {
 
 TYPED_TEST_P(OpContract, ExpandedInputsActAsTheirCopies) {
   for (const Sample& s : this->samples_) {
-    std::vector<Tensor> expanded, copies;
-    for (const Tensor& t : s.inputs) {
-      const bool can = t.dim() > 0 && t.size(0) > 0;
-      expanded.push_back(can ? t.narrow(0, 0, 1).expand(t.sizes()) : t);
-      copies.push_back(expanded.back().clone(MemoryFormat::kContiguous));
-    }
-    const std::vector<Tensor> a = s.call(expanded), b = s.call(copies);
+    const std::vector<Tensor> stretched = map(s.inputs, expanded);
+    const auto copy = [](const Tensor& t) { return t.clone(MemoryFormat::kContiguous); };
+    const std::vector<Tensor> a = s.call(stretched), b = s.call(map(stretched, copy));
     for (std::size_t i = 0; i < a.size(); ++i) expect_same(a[i], b[i], 1e-12, s.name);
   }
 }
