@@ -8,6 +8,7 @@
 #include "taper/data/dataset.h"
 #include "taper/data/prefetch.h"
 #include "taper/data/sampler.h"
+#include "taper/data/transfer.h"
 
 namespace taper::data {
 
@@ -34,11 +35,24 @@ class DataLoaderOptions {
   }
   bool drop_last() const { return drop_last_; }
   DataLoaderOptions& drop_last(bool on) { return drop_last_ = on, *this; }
+  // Batches lie in pinned memory, from which x.to(kCUDA, /*non_blocking=*/true) returns at once.
+  bool pin_memory() const { return pin_memory_; }
+  DataLoaderOptions& pin_memory(bool on) { return pin_memory_ = on, *this; }
+  // Where the tensors of batches lie. For a CUDA device they are copied there ahead of their turn,
+  // through pinned memory and on a stream of their own, while the device works on the batch before;
+  // the stream that is current when a batch is taken waits for it, and the host does not. By
+  // default batches lie where the dataset makes them.
+  std::optional<Device> device() const { return device_; }
+  DataLoaderOptions& device(std::optional<Device> d) {
+    TAPER_CHECK(!d || !d->is_meta(), "DataLoaderOptions: batches of the meta device have no data");
+    return device_ = d, *this;
+  }
 
  private:
   std::size_t batch_size_ = 1, workers_ = 0;
   std::optional<std::size_t> max_jobs_;
-  bool drop_last_ = false;
+  std::optional<Device> device_;
+  bool drop_last_ = false, pin_memory_ = false;
 };
 
 // A place in the stream of batches. Saved after batch k, a loader that loads it goes on with k + 1.
@@ -54,6 +68,8 @@ template <class D> class DataLoader final : private Prefetcher::Source {
   DataLoader(D dataset, std::shared_ptr<samplers::Sampler> sampler, DataLoaderOptions options)
       : dataset_(std::move(dataset)), sampler_(std::move(sampler)), options_(options) {
     TAPER_CHECK(options_.batch_size() > 0, "DataLoader: the batch size must be positive");
+    if (moves_to_cuda())
+      static_cast<void>(Transfer(*options_.device()));  // throws if there is none
   }
 
   ~DataLoader() override { current_.reset(); }  // workers end before the dataset that they read
@@ -125,13 +141,29 @@ template <class D> class DataLoader final : private Prefetcher::Source {
   const DataLoaderOptions& options() const { return options_; }
 
  private:
+  struct Made {
+    BatchType batch;
+    std::optional<Transfer> transfer;  // the way to a CUDA device
+  };
+
   Prefetcher::Result make(std::size_t batch) override {
     const std::size_t begin = batch * options_.batch_size();
     const std::size_t left = order_.size() - begin;
     const std::size_t n = left < options_.batch_size() ? left : options_.batch_size();
-    return std::make_shared<BatchType>(
-        dataset_.get_batch(ArrayRef<std::size_t>(order_.data() + begin, n)));
+    auto made = std::make_shared<Made>(
+        Made{dataset_.get_batch(ArrayRef<std::size_t>(order_.data() + begin, n)), {}});
+    if (moves_to_cuda()) {
+      made->transfer.emplace(*options_.device()).send(made->batch);
+      return made;
+    }
+    if (options_.device()) {
+      each_tensor(made->batch, [this](Tensor& t) { t = t.to(*options_.device()); });
+    }
+    if (options_.pin_memory()) each_tensor(made->batch, [](Tensor& t) { t = Transfer::pinned(t); });
+    return made;
   }
+
+  bool moves_to_cuda() const { return options_.device() && options_.device()->is_cuda(); }
 
   void start() {
     current_.reset();
@@ -151,7 +183,10 @@ template <class D> class DataLoader final : private Prefetcher::Source {
       return std::nullopt;
     }
     ++position_.batch;  // also past a batch that fails: it is not made again
-    return std::move(*static_cast<BatchType*>(current_->next().get()));
+    const Prefetcher::Result result = current_->next();
+    Made& made = *static_cast<Made*>(result.get());
+    if (made.transfer) made.transfer->receive(made.batch);
+    return std::move(made.batch);
   }
 
   D dataset_;

@@ -46,7 +46,8 @@ Tensor index_tensor(ArrayRef<std::size_t> indices) {
 
 Example<> rows(const Tensor& data, const Tensor& targets, ArrayRef<std::size_t> indices) {
   const Tensor index = index_tensor(indices);
-  return {data.index_select(0, index), targets.index_select(0, index)};
+  return {data.index_select(0, index.to(data.device())),
+          targets.index_select(0, index.to(targets.device()))};
 }
 
 std::string plain_or_gzipped(const std::string& path) {

@@ -6,9 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include "taper/cuda/gemm_blas.h"
 #include "taper/taper.h"
 
 namespace taper::cuda {
+
+// A real device would multiply by cuBLAS, which has bits of its own.
+inline const bool kWithoutBlas = (select_blas(false), true);
 
 inline const Device kFirst(kCUDA, 0), kSecond(kCUDA, 1);
 
