@@ -1,5 +1,5 @@
 // A GPT that learns a text letter by letter, then writes one. char_gpt [TEXT FILE] [--steps N]
-// [--sample N]
+// [--sample N] [--device cuda]
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -30,7 +30,7 @@ struct GptImpl : nn::Module {
 
   // (B, T) letters -> (B, T, V): scores of the letter that follows each.
   Tensor forward(const Tensor& ids) {
-    const Tensor x = token(ids) + place(arange(ids.size(1)));
+    const Tensor x = token(ids) + place(arange(ids.size(1), ids.device()));
     return head(norm(blocks(x)));
   }
 
@@ -71,7 +71,7 @@ Text text_of(const std::string& text) {
 // The next letter, drawn by its probability.
 std::int64_t draw(const Tensor& scores, double temperature) {
   const Tensor sums = (scores / temperature).softmax(0).cumsum(0);
-  const auto i = (sums < rand({1})).sum().item<std::int64_t>();
+  const auto i = (sums < rand({1}, scores.device())).sum().item<std::int64_t>();
   return i < scores.size(0) ? i : scores.size(0) - 1;
 }
 
@@ -84,20 +84,22 @@ std::string write_text(Gpt& model, const Text& text, std::int64_t length) {
     const Tensor scores = model(ids.narrow(0, ids.size(0) - n, n).unsqueeze(0))[0][n - 1];
     const std::int64_t next = draw(scores, 0.8);
     out += text.letters[static_cast<std::size_t>(next)];
-    ids = cat({ids, tensor({next})});
+    ids = cat({ids, tensor({next}, ids.device())});
   }
   return out;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   std::string path;
   std::int64_t steps = 500, length = 300;
+  Device device = kCPU;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--steps" && i + 1 < argc) steps = std::atoll(argv[++i]);
     else if (option == "--sample" && i + 1 < argc) length = std::atoll(argv[++i]);
+    else if (option == "--device" && i + 1 < argc) device = argv[++i];
     else if (option == "--help")
-      return std::puts("char_gpt [FILE] [--steps N] [--sample LETTERS]"), 0;
+      return std::puts("char_gpt [FILE] [--steps N] [--sample LETTERS] [--device cuda]"), 0;
     else if (option.starts_with("--"))
       return std::fprintf(stderr, "char_gpt: unknown option %s\n", option.c_str()), 1;
     else path = option;
@@ -114,9 +116,11 @@ int main(int argc, char** argv) {
     return std::fprintf(stderr, "char_gpt: %s has %zu bytes; more than %d are needed\n",
                         path.c_str(), read.size(), static_cast<int>(4 * kContext)),
            1;
-  const Text text = text_of(read);
+  Text text = text_of(read);
+  text.ids = text.ids.to(device);
   const auto vocabulary = static_cast<std::int64_t>(text.letters.size());
   Gpt model(vocabulary);
+  model->to(device);
   optim::AdamW optimizer(model->parameters(), optim::AdamWOptions(3e-3).betas({0.9, 0.99}));
   optim::WarmupCosineLR schedule(optimizer, steps / 20, steps + 1, 0.1);
   std::int64_t parameters = 0;
@@ -132,8 +136,8 @@ int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t step = 1; step <= steps; ++step) {
     // kBatch windows from random places; the target is the window moved by one.
-    const Tensor from = randint(text.ids.size(0) - kContext, {kBatch, 1});
-    const Tensor at = from + arange(kContext);
+    const Tensor from = randint(text.ids.size(0) - kContext, {kBatch, 1}, device);
+    const Tensor at = from + arange(kContext, device);
     const Tensor input = text.ids.index({at}), target = text.ids.index({at + 1});
     optimizer.zero_grad();
     const Tensor loss = cross_entropy(model(input).flatten(0, 1), target.flatten());
@@ -150,4 +154,6 @@ int main(int argc, char** argv) {
   }
   std::printf("\nIt writes:\n----\n%s\n----\n", write_text(model, text, length).c_str());
   return mean < std::log(static_cast<double>(vocabulary)) - 0.3 ? 0 : 1;
+} catch (const Error& e) {
+  return std::fprintf(stderr, "char_gpt: %s\n", e.what()), 1;
 }

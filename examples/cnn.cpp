@@ -1,4 +1,5 @@
 // A convolutional network on Fashion-MNIST. cnn [--data DIR|glyphs] [--epochs N] [--limit N]
+// [--device cuda]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -40,11 +41,13 @@ TensorDataset load_images(const std::string& root, MNIST::Mode mode, std::int64_
 
 double accuracy_of(Cnn& model, const TensorDataset& test) {
   const NoGradGuard no_grad;
+  const Device device = model->fc->weight.device();
   double right = 0;
   const std::int64_t n = test.data().size(0);
   for (std::int64_t begin = 0; begin < n; begin += 500) {
     const std::int64_t length = n - begin < 500 ? n - begin : 500;
-    const Tensor guess = model(test.data().narrow(0, begin, length)).argmax(1);
+    const Tensor images = test.data().narrow(0, begin, length).to(device);
+    const Tensor guess = model(images).argmax(1).to(kCPU);
     right += guess.eq(test.targets().narrow(0, begin, length)).sum().item<double>();
   }
   return right / static_cast<double>(n);
@@ -63,15 +66,19 @@ void print_image(const Tensor& image) {
   }
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   std::string root = data::datasets::find_fashion_mnist();
   std::int64_t epochs = 5, limit = 0;
+  Device device = kCPU;
   for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (option == "--data" && !value.empty()) root = value;
     else if (option == "--epochs" && !value.empty()) epochs = std::atoll(value.c_str());
     else if (option == "--limit" && !value.empty()) limit = std::atoll(value.c_str());
-    else return std::puts("cnn [--data DIR|glyphs] [--epochs N] [--limit N]"), option != "--help";
+    else if (option == "--device" && !value.empty()) device = value;
+    else
+      return std::puts("cnn [--data DIR|glyphs] [--epochs N] [--limit N] [--device cuda]"),
+             option != "--help";
   }
   if (root.empty()) {
     std::printf(
@@ -82,9 +89,11 @@ int main(int argc, char** argv) {
   manual_seed(1);
   const TensorDataset train = load_images(root, MNIST::Mode::kTrain, limit);
   const TensorDataset test = load_images(root, MNIST::Mode::kTest, limit);
-  auto loader = data::make_data_loader(TensorDataset(train).map(data::transforms::Stack<>()),
-                                       data::DataLoaderOptions(64).workers(1).drop_last(true));
+  auto loader =
+      data::make_data_loader(TensorDataset(train).map(data::transforms::Stack<>()),
+                             data::DataLoaderOptions(64).workers(1).drop_last(true).device(device));
   Cnn model;
+  model->to(device);
   optim::Adam optimizer(model->parameters(), optim::AdamOptions(2e-3));
   const auto steps = static_cast<std::int64_t>(loader->size()) * epochs;
   optim::WarmupCosineLR schedule(optimizer, steps / 20, steps, 0.02);
@@ -110,11 +119,13 @@ int main(int argc, char** argv) {
     std::fflush(stdout);  // seen at once, in a file too
   }
   const NoGradGuard no_grad;
-  const Tensor odds = model(test.data().narrow(0, 0, 1)).softmax(1);
+  const Tensor odds = model(test.data().narrow(0, 0, 1).to(device)).softmax(1);
   const auto guess = odds.argmax(1).item<int>();
   std::printf("\nThe first test image:\n");
   print_image(test.data()[0][0].contiguous());
   std::printf("  taken for class %d with %.1f %%; it is class %d\n", guess,
               100 * odds[0][guess].item<double>(), test.targets()[0].item<int>());
   return accuracy > 0.6 ? 0 : 1;
+} catch (const Error& e) {
+  return std::fprintf(stderr, "cnn: %s\n", e.what()), 1;
 }

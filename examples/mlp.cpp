@@ -1,5 +1,5 @@
 // A perceptron on Fashion-MNIST, and what it takes for what. mlp [--data DIR|glyphs] [--epochs N]
-// [--limit N]
+// [--limit N] [--device cuda]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -55,15 +55,19 @@ void print_confusions(const Tensor& truth, const Tensor& guess, bool fashion) {
   }
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   std::string root = data::datasets::find_fashion_mnist();
   std::int64_t epochs = 5, limit = 0;
+  Device device = kCPU;
   for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (option == "--data" && !value.empty()) root = value;
     else if (option == "--epochs" && !value.empty()) epochs = std::atoll(value.c_str());
     else if (option == "--limit" && !value.empty()) limit = std::atoll(value.c_str());
-    else return std::puts("mlp [--data DIR|glyphs] [--epochs N] [--limit N]"), option != "--help";
+    else if (option == "--device" && !value.empty()) device = value;
+    else
+      return std::puts("mlp [--data DIR|glyphs] [--epochs N] [--limit N] [--device cuda]"),
+             option != "--help";
   }
   if (root.empty()) {
     std::printf(
@@ -74,9 +78,11 @@ int main(int argc, char** argv) {
   manual_seed(1);
   const TensorDataset train = load_images(root, MNIST::Mode::kTrain, limit);
   const TensorDataset test = load_images(root, MNIST::Mode::kTest, limit);
-  auto loader = data::make_data_loader(TensorDataset(train).map(data::transforms::Stack<>()),
-                                       data::DataLoaderOptions(128).workers(1).drop_last(true));
+  auto loader = data::make_data_loader(
+      TensorDataset(train).map(data::transforms::Stack<>()),
+      data::DataLoaderOptions(128).workers(1).drop_last(true).device(device));
   Mlp model;
+  model->to(device);
   optim::AdamW optimizer(model->parameters(), optim::AdamWOptions(2e-3).weight_decay(1e-2));
   const auto steps = static_cast<std::int64_t>(loader->size()) * epochs;
   optim::WarmupCosineLR schedule(optimizer, steps / 20, steps, 0.02);
@@ -97,7 +103,7 @@ int main(int argc, char** argv) {
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const NoGradGuard no_grad;
-    guess = model(test.data()).argmax(1);
+    guess = model(test.data().to(device)).argmax(1).to(kCPU);
     accuracy = guess.eq(test.targets()).to(kFloat32).mean().item<double>();
     std::printf("epoch %2lld   loss %.4f   test accuracy %.2f %%   %.1f s\n",
                 static_cast<long long>(epoch), total / static_cast<double>(loader->size()),
@@ -106,4 +112,6 @@ int main(int argc, char** argv) {
   }
   print_confusions(test.targets(), guess, root != "glyphs");
   return accuracy > 0.6 ? 0 : 1;
+} catch (const Error& e) {
+  return std::fprintf(stderr, "mlp: %s\n", e.what()), 1;
 }

@@ -77,9 +77,9 @@ void make_folder(const std::string& path) {
               ": ", std::strerror(errno));
 }
 
-double accuracy_of(Mlp& model, const data::datasets::TensorDataset& test) {
+double accuracy_of(Mlp& model, const data::datasets::TensorDataset& test, Device device) {
   const NoGradGuard no_grad;
-  const Tensor right = model(test.data()).argmax(1).eq(test.targets());
+  const Tensor right = model(test.data().to(device)).argmax(1).eq(test.targets().to(device));
   return right.to(kFloat64).mean().item<double>();
 }
 
@@ -153,6 +153,7 @@ class Run {
  public:
   explicit Run(const DemoOptions& o)
       : options_(o),
+        device_(o.device),
         out_(o.json ? stderr : stdout),
         folder_(o.runs + "/" + o.name),
         data_(load_data(o)) {
@@ -160,12 +161,16 @@ class Run {
     make_folder(folder_);
     manual_seed(static_cast<std::uint64_t>(o.seed));
     model_ = Mlp();
+    model_->to(device_);
     optimizer_ = std::make_unique<optim::Adam>(model_->parameters(), optim::AdamOptions(o.lr));
-    loader_ = data::make_data_loader(
-        data_.train.map(data::transforms::Stack<>()),
-        data::samplers::RandomSampler(data_.train.size().value(),
-                                      static_cast<std::uint64_t>(o.seed)),
-        data::DataLoaderOptions(static_cast<std::size_t>(o.batch)).workers(1).drop_last(true));
+    loader_ =
+        data::make_data_loader(data_.train.map(data::transforms::Stack<>()),
+                               data::samplers::RandomSampler(data_.train.size().value(),
+                                                             static_cast<std::uint64_t>(o.seed)),
+                               data::DataLoaderOptions(static_cast<std::size_t>(o.batch))
+                                   .workers(1)
+                                   .drop_last(true)
+                                   .device(device_));
     per_epoch_ = static_cast<std::int64_t>(loader_->size());
     TAPER_CHECK(per_epoch_ > 0, "a batch of ", o.batch, " is more than the ",
                 data_.train.size().value(), " examples there are");
@@ -179,6 +184,11 @@ class Run {
     std::fprintf(out_, "data   %s%s\nmodel  MLP 784-256-128-10, %lld parameters\nrun    %s\n",
                  data_.from.c_str(), data_.note.c_str(), static_cast<long long>(count_parameters()),
                  folder_.c_str());
+    if (!device_.is_cpu()) {
+      std::fprintf(
+          out_, "device %s%s\n", str(device_).c_str(),
+          cuda::is_available() ? "" : ", emulated on the host for tests: it takes its time");
+    }
     if (step_ > 0) std::fprintf(out_, "resumed after step %lld\n", static_cast<long long>(step_));
     while (!finished()) {
       if (told_to_stop()) return stopped();
@@ -241,7 +251,7 @@ class Run {
   }
 
   void end_epoch(std::int64_t number, Progress& progress, double rate) {
-    const double accuracy = accuracy_of(model_, data_.test);
+    const double accuracy = accuracy_of(model_, data_.test, device_);
     const double batches = static_cast<double>(per_epoch_);
     char line[160];
     std::snprintf(line, sizeof line, " loss %.4f  train %.2f %%  test %.2f %%  %.0f samples/s  %s",
@@ -285,7 +295,7 @@ class Run {
                              {"settings", settings()}});
   }
 
-  // What must be the same when a run is resumed.
+  // What must be the same when a run is resumed. The device need not be.
   std::string settings() const {
     return str("epochs ", options_.epochs, ", batch ", options_.batch, ", seed ", options_.seed,
                ", lr ", options_.lr, ", data ", data_.from,
@@ -348,7 +358,7 @@ class Run {
     save_checkpoint();
     write_chart();
     save(model_, folder_ + "/model.safetensors");
-    if (last_accuracy_ < 0) last_accuracy_ = accuracy_of(model_, data_.test);
+    if (last_accuracy_ < 0) last_accuracy_ = accuracy_of(model_, data_.test, device_);
     if (options_.json) {
       print_json({{"run", folder_},
                   {"steps", step_},
@@ -365,6 +375,7 @@ class Run {
       std::declval<data::samplers::RandomSampler>()));
 
   const DemoOptions& options_;
+  const Device device_;
   std::FILE* out_;  // what is said on the way; with --json the result alone is on stdout
   std::string folder_;
   Data data_;

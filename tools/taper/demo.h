@@ -9,6 +9,7 @@ struct DemoOptions {
   std::string name = "demo";  // results go to <runs>/<name>
   std::string runs = "runs";
   std::string data;  // folder of IDX files; empty: found by itself
+  std::string device = "cpu";
   std::int64_t epochs = 5, batch = 64, seed = 1, threads = 0;
   std::int64_t limit = 0;           // examples of each set at most; 0: all
   std::int64_t max_steps = 0;       // stop (resumable) after so many steps; 0: run to the end

@@ -57,6 +57,8 @@ void add_demo(CLI::App& run, DemoOptions& demo) {
   train->add_option("--runs", demo.runs, "Folder of all runs")->capture_default_str();
   CLI::Option* data = train->add_option(
       "--data", demo.data, "Folder with IDX or IDX.gz files (else $TAPER_DATA, else Debian's)");
+  train->add_option("--device", demo.device, "Where to train: cpu, cuda, cuda:1")
+      ->capture_default_str();
   train->add_option("--epochs", demo.epochs)->capture_default_str()->check(CLI::Range(1, 1000000));
   train->add_option("--batch", demo.batch)->capture_default_str()->check(CLI::Range(1, 60000));
   train->add_option("--lr", demo.lr, "Adam's learning rate at its highest")->capture_default_str();
@@ -78,6 +80,7 @@ void add_demo(CLI::App& run, DemoOptions& demo) {
       "Examples:\n"
       "  taper run demo\n"
       "  taper run demo --glyphs --epochs 2 --name drawn\n"
+      "  taper run demo --device cuda\n"
       "  taper run demo --max-steps 500; taper run demo --resume\n"
       "  taper run demo --json > result.json");
 }
