@@ -10,6 +10,7 @@
 namespace taper {
 
 thread_local constinit StreamId current_cuda_streams[kMaxDevices] = {};
+constinit std::atomic<StreamObserver*> stream_observer{nullptr};
 
 namespace {
 
@@ -24,11 +25,16 @@ void check_stream(const Stream& stream) {
 
 void Stream::synchronize(SourceLoc loc) const {
   const Call call(loc);
-  if (device_.is_cuda()) cuda::synchronize(*this);
+  if (!device_.is_cuda()) return;
+  cuda::synchronize(*this);
+  if (auto* o = observer()) o->reached(*this);
 }
 
 bool Stream::query() const {
-  return !device_.is_cuda() || cuda::is_done(*this);
+  if (!device_.is_cuda()) return true;
+  const bool done = cuda::is_done(*this);
+  if (auto* o = observer(); o != nullptr && done) o->reached(*this);
+  return done;
 }
 
 Stream make_stream(Device device, int priority, SourceLoc loc) {
@@ -54,7 +60,13 @@ StreamGuard::~StreamGuard() {
 }
 
 Event::~Event() {
-  if (handle_ != nullptr) cuda::destroy_event(device_, handle_);
+  if (handle_ != nullptr) destroy();
+}
+
+void Event::destroy() noexcept {
+  if (auto* o = observer()) o->forgotten({handle_});
+  cuda::destroy_event(device_, handle_);
+  handle_ = nullptr;
 }
 
 Event::Event(Event&& other) noexcept
@@ -74,10 +86,7 @@ Event& Event::operator=(Event&& other) noexcept {
 void Event::record(Stream stream, SourceLoc loc) {
   const Call call(loc);
   check_stream(stream);
-  if (handle_ != nullptr && !(device_ == stream.device())) {
-    cuda::destroy_event(device_, handle_);
-    handle_ = nullptr;
-  }
+  if (handle_ != nullptr && !(device_ == stream.device())) destroy();
   device_ = stream.device();
   if (!device_.is_cuda()) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -86,23 +95,30 @@ void Event::record(Stream stream, SourceLoc loc) {
   }
   if (handle_ == nullptr) handle_ = cuda::make_event(device_, timing_);
   cuda::record(handle_, stream);
+  if (auto* o = observer()) o->recorded({handle_}, stream);
 }
 
 void Event::block(Stream stream, SourceLoc loc) const {
   const Call call(loc);
   check_stream(stream);
   if (handle_ == nullptr) return;
-  if (stream.device().is_cuda()) cuda::wait(stream, handle_);
-  else cuda::synchronize(device_, handle_);  // the CPU's stream runs here and now
+  if (!stream.device().is_cuda()) return synchronize(loc);  // the CPU's stream runs here and now
+  cuda::wait(stream, handle_);
+  if (auto* o = observer()) o->blocked(stream, {handle_});
 }
 
 bool Event::query() const {
-  return handle_ == nullptr || cuda::is_done(device_, handle_);
+  if (handle_ == nullptr) return true;
+  const bool done = cuda::is_done(device_, handle_);
+  if (auto* o = observer(); o != nullptr && done) o->reached({handle_});
+  return done;
 }
 
 void Event::synchronize(SourceLoc loc) const {
   const Call call(loc);
-  if (handle_ != nullptr) cuda::synchronize(device_, handle_);
+  if (handle_ == nullptr) return;
+  cuda::synchronize(device_, handle_);
+  if (auto* o = observer()) o->reached({handle_});
 }
 
 double Event::elapsed_time(const Event& later, SourceLoc loc) const {

@@ -1,5 +1,6 @@
 // Streams: queues in which a device does its work in order; events: places in them.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <new>
 
@@ -78,6 +79,8 @@ class Event {
   double elapsed_time(const Event& later, SourceLoc loc = SourceLoc::current()) const;
 
  private:
+  void destroy() noexcept;
+
   void* handle_ = nullptr;  // the device's event; null on the CPU
   Device device_ = kCPU;
   bool timing_ = false;
@@ -86,6 +89,36 @@ class Event {
 
 // What `waiter` is given from now on runs after what `done` has been given so far.
 void wait_for(Stream waiter, Stream done);
+
+// A place in the order of a stream that others wait for: an event, or a mark, which an allocator
+// counts for each stream.
+struct StreamPlace {
+  const void* of = nullptr;
+  std::uint64_t number = 0;  // of a mark; those of one stream rise
+};
+
+// Is told of every order that is made between streams, and between streams and the host, right
+// after it was made, on all threads. "Reached" means that the host knows so.
+class StreamObserver {
+ public:
+  virtual void recorded(const StreamPlace& place, const Stream& stream) = 0;
+  virtual void blocked(const Stream& waiter, const StreamPlace& place) = 0;
+  virtual void reached(const StreamPlace& place) = 0;
+  virtual void reached(const Stream& stream) = 0;  // all that it was given
+  virtual void reached(Device device) = 0;         // all that its streams were given
+  virtual void forgotten(const StreamPlace& place) noexcept = 0;
+
+ protected:
+  ~StreamObserver() = default;
+};
+
+// Null unless somebody wants to know. One that was here is never destroyed: another thread may
+// still be calling it.
+extern std::atomic<StreamObserver*> stream_observer;
+
+inline StreamObserver* observer() {
+  return stream_observer.load(std::memory_order_acquire);
+}
 
 namespace cuda {
 

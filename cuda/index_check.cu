@@ -33,6 +33,7 @@ void bring(const Exec& exec, void* to, const void* from, size_t bytes) {
   const cudaStream_t stream = stream_of(exec.device, exec.stream);
   TAPER_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
   TAPER_CUDA_CHECK(cudaStreamSynchronize(stream));
+  if (auto* o = observer()) o->reached(Stream(exec.device, exec.stream));
 }
 
 [[noreturn]] void fail_at(const Exec& exec, const IndexRange& range, Index i) {

@@ -20,14 +20,19 @@ StreamMark Marks::add(StreamId stream) {
   TAPER_CUDA_CHECK(cudaEventRecord(spare_.back(), there));
   order.pending.push_back({++order.last, spare_.back()});
   spare_.pop_back();
+  if (auto* o = observer())
+    o->recorded({&order, order.last}, Stream(Device(kCUDA, device_), stream));
   return order.last;
 }
 
 void Marks::wait(StreamId stream, StreamId other, StreamMark mark) {
   const std::lock_guard lock(mutex_);
   const DeviceGuard guard(device_);
-  if (cudaEvent_t event = first_from(orders_[other], mark))
-    TAPER_CUDA_CHECK(cudaStreamWaitEvent(stream_of(Device(kCUDA, device_), stream), event, 0));
+  const Device here(kCUDA, device_);
+  const Order& order = orders_[other];
+  if (cudaEvent_t event = first_from(order, mark))
+    TAPER_CUDA_CHECK(cudaStreamWaitEvent(stream_of(here, stream), event, 0));
+  if (auto* o = observer()) o->blocked(Stream(here, stream), {&order, mark});
 }
 
 bool Marks::reached(StreamId stream, StreamMark mark) {
@@ -35,18 +40,23 @@ bool Marks::reached(StreamId stream, StreamMark mark) {
   const DeviceGuard guard(device_);
   Order& order = orders_[stream];
   forget_reached(order);
-  return first_from(order, mark) == nullptr;
+  const bool is_reached = first_from(order, mark) == nullptr;
+  if (auto* o = observer(); o != nullptr && is_reached) o->reached({&order, mark});
+  return is_reached;
 }
 
 void Marks::synchronize(StreamId stream, StreamMark mark) {
   const DeviceGuard guard(device_);
   cudaEvent_t event = nullptr;
+  const Order* order = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    event = first_from(orders_[stream], mark);
+    order = &orders_[stream];
+    event = first_from(*order, mark);
   }
   // Should it be recorded anew meanwhile, this waits longer than it must.
   if (event != nullptr) TAPER_CUDA_CHECK(cudaEventSynchronize(event));
+  if (auto* o = observer()) o->reached({order, mark});
 }
 
 void Marks::forget_reached(Order& order) {
@@ -62,7 +72,7 @@ void Marks::forget_reached(Order& order) {
   }
 }
 
-cudaEvent_t Marks::first_from(Order& order, StreamMark mark) {
+cudaEvent_t Marks::first_from(const Order& order, StreamMark mark) {
   for (const Pending& p : order.pending) {
     if (p.mark >= mark) return p.event;
   }

@@ -34,7 +34,8 @@ class Marks {
   };
 
   void forget_reached(Order& order);
-  cudaEvent_t first_from(Order& order, StreamMark mark);  // null: it has been reached
+  static cudaEvent_t first_from(const Order& order,
+                                StreamMark mark);  // null: it has been reached
 
   const int device_;
   std::mutex mutex_;

@@ -59,6 +59,7 @@ void synchronize(int device, SourceLoc loc) {
   check_stream(Stream(Device(kCUDA, device)));
   const DeviceGuard guard(device);
   TAPER_CUDA_CHECK(cudaDeviceSynchronize());
+  if (auto* o = observer()) o->reached(Device(kCUDA, device));
 }
 
 MemoryInfo memory_info(int device, SourceLoc loc) {

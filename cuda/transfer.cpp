@@ -51,6 +51,7 @@ void move_bytes(const Exec& on, const View& to, const View& from, Device other) 
     wait_for(there, here);
   } else if (!on.non_blocking || !(is_pinned(to.data) || is_pinned(from.data))) {
     TAPER_CUDA_CHECK(cudaStreamSynchronize(stream));
+    if (auto* o = observer()) o->reached(here);
   }
 }
 
