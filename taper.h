@@ -8,6 +8,7 @@
 #include "taper/autograd/lens/dump.h"
 #include "taper/autograd/lens/hunt.h"
 #include "taper/autograd/lens/profile.h"
+#include "taper/autograd/lens/race.h"
 #include "taper/autograd/ops/activation.h"
 #include "taper/autograd/ops/attention.h"
 #include "taper/autograd/ops/conv.h"
