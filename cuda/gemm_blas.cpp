@@ -15,6 +15,7 @@
 #include "taper/cuda/check.h"
 #include "taper/cuda/kernels.cuh"
 #include "taper/cuda/runtime.h"
+#include "taper/cuda/trail.h"
 
 namespace taper::cuda {
 namespace {
@@ -23,9 +24,9 @@ constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // what cuBLAS asks f
 
 void check(cublasStatus_t status, std::string_view call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  static_cast<void>(cudaGetLastError());
+  const std::string since = suspects(cudaGetLastError());
   fail(str("cuBLAS error ", static_cast<int>(status), " (",
-           std::string_view(cublasGetStatusString(status)), ") in ", call));
+           std::string_view(cublasGetStatusString(status)), ") in ", call, since));
 }
 
 // One for each stream: a handle's workspace and its sums are in the order of its stream. They live
@@ -148,6 +149,7 @@ bool blas_matmul(const Exec& exec, Out out, In a, In b, In bias) {
   Handle& handle = handle_of(exec.device, exec.stream);
   const std::lock_guard lock(handle.lock);
   handle.prepare(stream_of(exec.device, exec.stream));
+  note_launch(stream_of(exec.device, exec.stream));
   check(cublasSetWorkspace(handle.name, workspace, kWorkspace), "cublasSetWorkspace");
   const float one = 1, start = bias.defined() ? 1 : 0;
   const double one64 = 1, start64 = start;

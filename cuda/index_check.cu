@@ -32,7 +32,7 @@ Layout without_repeats(Layout layout) {
 void bring(const Exec& exec, void* to, const void* from, size_t bytes) {
   const cudaStream_t stream = stream_of(exec.device, exec.stream);
   TAPER_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
-  TAPER_CUDA_CHECK(cudaStreamSynchronize(stream));
+  synchronize(exec.device, exec.stream);
   if (auto* o = observer()) o->reached(Stream(exec.device, exec.stream));
 }
 

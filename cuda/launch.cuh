@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "taper/cuda/check.h"
+#include "taper/cuda/trail.h"
 
 // Declares `name`, a T* to the launch's shared_bytes, the same for all threads of a block.
 #ifdef TAPER_CUDA_EMULATED
@@ -28,7 +29,8 @@ struct LaunchConfig {
 };
 
 // Puts one kernel on a stream. Arguments convert to the kernel's parameters at once. Throws Error
-// if the launch itself is refused; what goes wrong inside the kernel shows at a later call.
+// if the launch itself is refused; what goes wrong inside the kernel shows at a later call, which
+// names this one.
 template <class... Params, class... Args>
 void launch(const LaunchConfig& config, void (*kernel)(Params...), Args&&... args) {
   static_assert(sizeof...(Params) == sizeof...(Args), "one argument for each parameter");
@@ -36,6 +38,7 @@ void launch(const LaunchConfig& config, void (*kernel)(Params...), Args&&... arg
     TAPER_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           static_cast<int>(config.shared_bytes)));
   }
+  note_launch(config.stream);
 #ifdef TAPER_CUDA_EMULATED
   const cudaError_t status = emulated::launch(config.grid, config.block, config.shared_bytes,
                                               config.stream, kernel, std::forward<Args>(args)...);

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "taper/cuda/check.h"
+#include "taper/cuda/trail.h"
 
 namespace taper::cuda {
 DeviceGuard::DeviceGuard(int device) : exceptions_(std::uncaught_exceptions()) {
@@ -58,7 +59,9 @@ void synchronize(int device, SourceLoc loc) {
   const Call call(loc);
   check_stream(Stream(Device(kCUDA, device)));
   const DeviceGuard guard(device);
+  const std::uint64_t launches = launches_noted(device);
   TAPER_CUDA_CHECK(cudaDeviceSynchronize());
+  note_success(device, launches);
   if (auto* o = observer()) o->reached(Device(kCUDA, device));
 }
 

@@ -18,4 +18,10 @@ int checked_device_count();
 // Null for the default stream. Throws if there is no such stream.
 cudaStream_t stream_of(Device device, StreamId id);
 
+// The other way round; -1: a stream that is not ours.
+int number_of(int device, cudaStream_t stream);
+
+// Waits for all work of a stream.
+void synchronize(Device device, StreamId stream);
+
 }  // namespace taper::cuda

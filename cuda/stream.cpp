@@ -1,10 +1,12 @@
 // The numbers of CUDA's streams, and its events.
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <vector>
 
 #include "taper/cuda/check.h"
 #include "taper/cuda/runtime.h"
+#include "taper/cuda/trail.h"
 
 namespace taper::cuda {
 namespace {
@@ -63,6 +65,14 @@ cudaStream_t stream_of(Device device, StreamId id) {
   return here.made[id - 1];
 }
 
+int number_of(int device, cudaStream_t stream) {
+  if (stream == nullptr) return 0;
+  Streams& here = streams(device);
+  const std::lock_guard lock(here.lock);
+  const auto found = std::find(here.made.begin(), here.made.end(), stream);
+  return found == here.made.end() ? -1 : static_cast<int>(found - here.made.begin()) + 1;
+}
+
 void check_stream(const Stream& stream) {
   static_cast<void>(streams(stream.device().index()));
   static_cast<void>(stream_of(stream));
@@ -70,8 +80,15 @@ void check_stream(const Stream& stream) {
 
 void synchronize(const Stream& stream) {
   check_stream(stream);
-  const DeviceGuard guard(stream.device().index());
-  TAPER_CUDA_CHECK(cudaStreamSynchronize(stream_of(stream)));
+  synchronize(stream.device(), stream.id());
+}
+
+void synchronize(Device device, StreamId stream) {
+  const DeviceGuard guard(device.index());
+  const cudaStream_t there = stream_of(device, stream);
+  const std::uint64_t launches = launches_noted(device.index());
+  TAPER_CUDA_CHECK(cudaStreamSynchronize(there));
+  note_success(device.index(), launches, there);
 }
 
 bool is_done(const Stream& stream) {

@@ -50,7 +50,7 @@ void move_bytes(const Exec& on, const View& to, const View& from, Device other) 
   if (other.is_cuda()) {
     wait_for(there, here);
   } else if (!on.non_blocking || !(is_pinned(to.data) || is_pinned(from.data))) {
-    TAPER_CUDA_CHECK(cudaStreamSynchronize(stream));
+    synchronize(on.device, on.stream);
     if (auto* o = observer()) o->reached(here);
   }
 }

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "taper/core/base/op_name.h"
+
 namespace taper {
 namespace {
 
@@ -64,8 +66,10 @@ bool names_an_op(std::string_view function) {
          function.substr(0, 8) != "operator";
 }
 
-// "mul", "add_", or "mse_loss: sub" where one function calls another.
-std::string op_of(const CallSite& site) {
+}  // namespace
+
+std::string op_name(const CallSite& site) {
+  if (!site.active()) return "";
   std::string name;
   if (site.entry != nullptr) name = site.entry;
   else if (site.function != nullptr && names_an_op(site.function)) name = site.function;
@@ -76,12 +80,9 @@ std::string op_of(const CallSite& site) {
   return name == op + "_" ? name : name + ": " + op;
 }
 
-}  // namespace
-
 void fail(std::string message) {
   const CallSite& site = call_site;
-  throw Error(std::move(message), site.active() ? op_of(site) : "", site.loc(),
-              scope_name(site.scope));
+  throw Error(std::move(message), op_name(site), site.loc(), scope_name(site.scope));
 }
 
 void fail_dtype(const char* expected, const char* got) {

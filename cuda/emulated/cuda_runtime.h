@@ -78,6 +78,13 @@ enum cudaError_t {
   cudaErrorIllegalAddress = 700,  // seen when the block is freed
   cudaErrorLaunchTimeout = 702,   // a deadlock: a real device would hang or time out
   cudaErrorPeerAccessAlreadyEnabled = 704,
+  // No kernel meets these here.
+  cudaErrorAssert = 710,
+  cudaErrorHardwareStackError = 714,
+  cudaErrorIllegalInstruction = 715,
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorInvalidAddressSpace = 717,
+  cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
   cudaErrorNotSupported = 801,
 };
