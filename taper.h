@@ -27,6 +27,7 @@
 #include "taper/autograd/ops/softmax.h"
 #include "taper/core/backends.h"
 #include "taper/core/memory.h"
+#include "taper/core/nvtx.h"
 #include "taper/core/precision.h"
 #include "taper/core/stream.h"
 #include "taper/core/threads.h"

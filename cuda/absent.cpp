@@ -1,6 +1,7 @@
 // Stands for the whole CUDA column in a build without CUDA.
 #include "taper/core/backends.h"
 #include "taper/core/kernels.h"
+#include "taper/core/nvtx.h"
 #include "taper/core/storage.h"
 #include "taper/core/stream_backend.h"
 
@@ -26,6 +27,20 @@ Allocator& cuda_allocator(int) {
 Allocator& pinned_allocator() {
   fail_absent();
 }
+
+namespace lens {
+
+NvtxRanges::NvtxRanges() : installed_(false) {
+  fail_absent();
+}
+
+NvtxRanges::~NvtxRanges() = default;
+
+void NvtxRanges::before(const KernelCall&) {}
+
+void NvtxRanges::after(const KernelCall&) {}
+
+}  // namespace lens
 
 namespace cuda {
 
