@@ -26,6 +26,7 @@
 #include "taper/autograd/ops/shape.h"
 #include "taper/autograd/ops/softmax.h"
 #include "taper/core/backends.h"
+#include "taper/core/cuda_graph.h"
 #include "taper/core/memory.h"
 #include "taper/core/nvtx.h"
 #include "taper/core/precision.h"

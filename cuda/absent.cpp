@@ -1,5 +1,6 @@
 // Stands for the whole CUDA column in a build without CUDA.
 #include "taper/core/backends.h"
+#include "taper/core/cuda_graph.h"
 #include "taper/core/kernels.h"
 #include "taper/core/nvtx.h"
 #include "taper/core/storage.h"
@@ -112,5 +113,33 @@ double milliseconds_between(Device, void*, void*) {
   fail_absent();
 }
 
+CUDAGraph::CUDAGraph() : state_(nullptr) {}
+
+CUDAGraph::~CUDAGraph() = default;
+
+void CUDAGraph::capture_begin(Device, SourceLoc loc) {
+  const Call call(loc);
+  fail_absent();
+}
+
+void CUDAGraph::capture_end(SourceLoc loc) {
+  capture_begin(kCUDA, loc);
+}
+
+void CUDAGraph::replay(SourceLoc loc) {
+  capture_begin(kCUDA, loc);
+}
+
+void CUDAGraph::reset(SourceLoc) {}
+
+PoolId CUDAGraph::pool() const {
+  return 0;
+}
+
 }  // namespace cuda
+
+bool is_current_stream_capturing(Device) {
+  return false;
+}
+
 }  // namespace taper

@@ -13,6 +13,7 @@
 
 #include "taper/core/precision.h"
 #include "taper/cuda/check.h"
+#include "taper/cuda/graph.h"
 #include "taper/cuda/kernels.cuh"
 #include "taper/cuda/runtime.h"
 #include "taper/cuda/trail.h"
@@ -37,6 +38,7 @@ struct Handle {
 
   void prepare(cudaStream_t stream) {
     if (name != nullptr) return;
+    const UncapturedCalls allowed;  // it takes memory for itself
     cublasHandle_t made = nullptr;
     check(cublasCreate(&made), "cublasCreate");
     try {

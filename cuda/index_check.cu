@@ -1,11 +1,14 @@
 // Looks at every index of an index tensor once, and says which one is out of range.
+#include "taper/cuda/graph.h"
 #include "taper/cuda/index_check.cuh"
 #include "taper/cuda/lanes.cuh"
 
 // Note [When a bad index is found]
 // Before the slot returns, as on the CPU: the error then has the line of the user who passed the
 // index, and nothing has been written. So a slot that takes indices waits for the stream, once,
-// however many index tensors it has. The kernels that move elements trust their indices.
+// however many index tensors it has. The kernels that move elements trust their indices. In a
+// capture nothing is checked: the indices of a replay are not known yet, and a replay can tell
+// nobody.
 namespace taper::cuda {
 namespace {
 
@@ -52,6 +55,7 @@ void bring(const Exec& exec, void* to, const void* from, size_t bytes) {
 
 void check_indices(const Exec& exec, ArrayRef<IndexRange> ranges) {
   const DeviceGuard guard(exec.device.index());
+  if (capture_of(stream_of(exec.device, exec.stream)) != 0) return;
   const size_t bytes = ranges.size() * sizeof(unsigned long long);
   auto* first = static_cast<unsigned long long*>(exec.scratch(bytes));
   TAPER_CUDA_CHECK(cudaMemsetAsync(first, 0xff, bytes, stream_of(exec.device, exec.stream)));

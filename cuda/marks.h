@@ -12,6 +12,12 @@
 
 namespace taper::cuda {
 
+// Note [Marks and captures]
+// What a graph captures does not run, so a mark in a captured stream says nothing of what has been
+// done. It is an edge for those that wait in the same capture; others have nothing to wait for, and
+// after the capture it counts as reached. Where captured work waits for a mark of before, the host
+// does: the graph runs later than that.
+
 // Thread-safe. A stream's marks count up from 1; a mark without an event has been reached.
 class Marks {
  public:
@@ -26,6 +32,7 @@ class Marks {
   struct Pending {
     StreamMark mark;
     cudaEvent_t event;
+    std::uint64_t capture;  // in which it was recorded, and so never happens; 0: none
   };
 
   struct Order {
@@ -33,9 +40,9 @@ class Marks {
     std::deque<Pending> pending;  // in the stream's order
   };
 
-  void forget_reached(Order& order);
-  static cudaEvent_t first_from(const Order& order,
-                                StreamMark mark);  // null: it has been reached
+  void forget_reached(Order& order, cudaStream_t stream);
+  // Null: it has been reached.
+  static const Pending* first_from(const Order& order, StreamMark mark);
 
   const int device_;
   std::mutex mutex_;

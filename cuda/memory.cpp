@@ -13,6 +13,7 @@
 #include "taper/core/base/text.h"
 #include "taper/core/storage.h"
 #include "taper/cuda/check.h"
+#include "taper/cuda/graph.h"
 #include "taper/cuda/marks.h"
 #include "taper/cuda/runtime.h"
 
@@ -222,6 +223,7 @@ class PinnedDevice final : public CpuDevice {
 
   bool map(size_t first, ArrayRef<PhysicalPage> pages) override {
     if (!CpuDevice::map(first, pages)) return false;
+    const UncapturedCalls allowed;
     for (const size_t number : std::exchange(still_registered_, {})) unregister(number);
     for (size_t i = 0; i < pages.size(); ++i) {  // one by one, as they are unmapped in any groups
       if (cudaHostRegister(page(first + i), kPageBytes, cudaHostRegisterPortable) == cudaSuccess)
@@ -235,6 +237,7 @@ class PinnedDevice final : public CpuDevice {
   }
 
   void unmap(size_t first, ArrayRef<PhysicalPage> pages) override {
+    const UncapturedCalls allowed;
     for (size_t i = 0; i < pages.size(); ++i) unregister(first + i);
     CpuDevice::unmap(first, pages);
   }

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "taper/cuda/check.h"
+#include "taper/cuda/graph.h"
 #include "taper/cuda/trail.h"
 
 namespace taper::cuda {
@@ -58,6 +59,7 @@ bool is_available() {
 void synchronize(int device, SourceLoc loc) {
   const Call call(loc);
   check_stream(Stream(Device(kCUDA, device)));
+  check_host_may_wait(device);
   const DeviceGuard guard(device);
   const std::uint64_t launches = launches_noted(device);
   TAPER_CUDA_CHECK(cudaDeviceSynchronize());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "taper/cuda/check.h"
+#include "taper/cuda/graph.h"
 #include "taper/cuda/runtime.h"
 #include "taper/cuda/trail.h"
 
@@ -86,6 +87,7 @@ void synchronize(const Stream& stream) {
 void synchronize(Device device, StreamId stream) {
   const DeviceGuard guard(device.index());
   const cudaStream_t there = stream_of(device, stream);
+  check_host_may_wait(device, there);
   const std::uint64_t launches = launches_noted(device.index());
   TAPER_CUDA_CHECK(cudaStreamSynchronize(there));
   note_success(device.index(), launches, there);
@@ -94,6 +96,7 @@ void synchronize(Device device, StreamId stream) {
 bool is_done(const Stream& stream) {
   check_stream(stream);
   const DeviceGuard guard(stream.device().index());
+  check_host_may_wait(stream.device(), stream_of(stream));
   return is_done(cudaStreamQuery(stream_of(stream)));
 }
 
@@ -122,6 +125,7 @@ void record(void* event, const Stream& stream) {
 void wait(const Stream& stream, void* event) {
   const DeviceGuard guard(stream.device().index());
   TAPER_CUDA_CHECK(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
+  note_wait(stream);
 }
 
 void synchronize(Device device, void* event) {

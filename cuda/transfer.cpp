@@ -3,6 +3,7 @@
 
 #include "taper/core/kernels.h"
 #include "taper/cuda/check.h"
+#include "taper/cuda/graph.h"
 #include "taper/cuda/runtime.h"
 
 namespace taper::cuda {
@@ -45,14 +46,24 @@ void move_bytes(const Exec& on, const View& to, const View& from, Device other) 
   const cudaStream_t stream = stream_of(on.device, on.stream);
   const auto bytes = static_cast<size_t>(to.layout->numel() * element_size(to.dtype));
   const Stream here(on.device, on.stream), there = current_stream(other);
+  const bool waits =
+      !other.is_cuda() && !(on.non_blocking && (is_pinned(to.data) || is_pinned(from.data)));
+  if (waits) check_host_may_wait(on.device, stream);
   if (other.is_cuda()) wait_for(here, there);
   TAPER_CUDA_CHECK(cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDefault, stream));
-  if (other.is_cuda()) {
-    wait_for(there, here);
-  } else if (!on.non_blocking || !(is_pinned(to.data) || is_pinned(from.data))) {
-    synchronize(on.device, on.stream);
-    if (auto* o = observer()) o->reached(here);
-  }
+  if (other.is_cuda()) wait_for(there, here);
+  if (!waits) return;
+  synchronize(on.device, on.stream);
+  if (auto* o = observer()) o->reached(here);
+}
+
+// The host's one element, as a number.
+Scalar number_of(const View& view) {
+  Scalar number;
+  visit_dtype(view.dtype, [&](auto type) {
+    number = *view.as<const typename decltype(type)::type>();
+  });
+  return number;
 }
 
 // Calls work(view) with a view like `view` without gaps, in memory of the Exec's device if `view`
@@ -75,6 +86,11 @@ bool transfer(const Exec& exec, const Out& out, const In& in) {
   TAPER_ASSERT(to == exec.device || from == exec.device);
   const bool brings = to == exec.device;
   const Device other = brings ? from : to;
+  // One number goes as an argument of a launch: nobody waits, and a graph can hold it.
+  if (brings && other.is_cpu() && in.layout->numel() == 1 && !exec.non_blocking) {
+    kernels_for(exec.device).fill(exec, out, number_of(in));
+    return true;
+  }
   const Exec there(other);
   if (brings) {
     with_dense(there, in, true, [&](const View& source) {

@@ -7,6 +7,7 @@
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
 #include "taper/autograd/ops/softmax.h"
+#include "taper/core/cuda_graph.h"
 #include "taper/core/promote.h"
 
 namespace taper {
@@ -52,6 +53,7 @@ struct Labels {
  private:
   void check_range(std::int64_t classes) const {
     if (index.is_meta() || index.numel() == 0) return;
+    if (is_current_stream_capturing(index.device())) return;  // a replay can tell nobody
     const Tensor bad = logical_or(index < 0, index >= classes);
     if (!any(bad).item<bool>()) return;
     const auto label = masked_select(index, bad).select(0, 0).item<std::int64_t>();

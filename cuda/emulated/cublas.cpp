@@ -5,6 +5,7 @@
 #include "taper/core/precision.h"
 #include "taper/cuda/emulated/access.h"
 #include "taper/cuda/emulated/failing.h"
+#include "taper/cuda/emulated/graphs.h"
 #include "taper/cuda/emulated/runtime.h"
 
 struct cublasContext {
@@ -94,6 +95,7 @@ const char* cublasGetStatusString(cublasStatus_t status) {
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
   if (const cublasStatus_t error = failing(__func__)) return error;
   if (fault_of(current_device()) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (refuse_unsafe_call() != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;  // it allocates
   *handle = new cublasContext{current_device(), nullptr, nullptr};
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -10,6 +10,7 @@
 
 #include "taper/cuda/emulated/access.h"
 #include "taper/cuda/emulated/failing.h"
+#include "taper/cuda/emulated/graphs.h"
 #include "taper/cuda/emulated/runtime.h"
 #include "taper/cuda/emulated/sanitizer.h"
 
@@ -219,6 +220,9 @@ cudaError_t copy(
   if (bytes == 0) return cudaSuccess;
   const Place to_place = place_of(to, bytes), from_place = place_of(from, bytes);
   if (!agrees(kind, to_place, from_place)) return cudaErrorInvalidValue;
+  if (to_place == Place::kHost || from_place == Place::kHost) {
+    if (const cudaError_t error = refuse_if_capturing(*stream)) return error;
+  }
   const cudaError_t status = submit(stream, [=] {
     const DeviceAccess access;
     std::memcpy(to, from, bytes);
@@ -279,12 +283,14 @@ using namespace taper::emulated;
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   return tell(allocate(pointer, bytes));
 }
 
 cudaError_t cudaFree(void* pointer) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (pointer == nullptr) return cudaSuccess;
   int device = 0;
@@ -299,7 +305,10 @@ cudaError_t cudaFree(void* pointer) {
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t name) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
-  if (!Runtime::get().stream(name)) return tell(cudaErrorInvalidResourceHandle);
+  const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
+  if (!stream) return tell(cudaErrorInvalidResourceHandle);
+  // CUDA would make nodes of these two; nobody needs them here.
+  if (const cudaError_t error = refuse_if_capturing(*stream)) return tell(error);
   return tell(allocate(pointer, bytes));
 }
 
@@ -308,6 +317,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t name) {
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
   if (!stream) return tell(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t error = refuse_if_capturing(*stream)) return tell(error);
   if (pointer == nullptr) return cudaSuccess;
   int device = 0;
   {
@@ -322,6 +332,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t name) {
 
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (pointer == nullptr) return tell(cudaErrorInvalidValue);
   *pointer = bytes == 0 ? nullptr : std::aligned_alloc(kPage, whole_pages(bytes));
@@ -334,6 +345,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
 
 cudaError_t cudaFreeHost(void* pointer) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   if (pointer == nullptr) return cudaSuccess;
   for (size_t device = 0; device < Runtime::get().devices.size(); ++device) {
     drain_device(static_cast<int>(device));
@@ -346,6 +358,7 @@ cudaError_t cudaFreeHost(void* pointer) {
 
 cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   if (pointer == nullptr || bytes == 0) return tell(cudaErrorInvalidValue);
   std::lock_guard guard(memory().lock);
@@ -355,6 +368,7 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
 
 cudaError_t cudaHostUnregister(void* pointer) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   std::lock_guard guard(memory().lock);
   return memory().pinned.erase(address(pointer)) == 1 ? cudaSuccess : tell(cudaErrorInvalidValue);
 }
@@ -386,6 +400,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   return tell(copy(to, from, bytes, kind, nullptr, true));
 }
 

@@ -31,11 +31,15 @@ struct Stream {
   std::deque<Pending> pending;    // guarded by Runtime::queue_lock; empty where work runs at once
 };
 
+struct Capture;  // graphs.h
+
 // One cudaEventRecord: what a wait waits for, even if the event is recorded again meanwhile.
 struct Record {
   std::shared_ptr<Stream> stream;
   bool is_done = false;
   std::chrono::steady_clock::time_point time;
+  std::shared_ptr<Capture> capture;  // where the stream took part in one; then it is never done
+  std::map<const Stream*, uint64_t> seen;
 };
 
 struct Event {

@@ -5,6 +5,7 @@
 
 #include "taper/cuda/emulated/access.h"
 #include "taper/cuda/emulated/failing.h"
+#include "taper/cuda/emulated/graphs.h"
 #include "taper/cuda/emulated/machine.h"
 #include "taper/cuda/emulated/runtime.h"
 
@@ -99,6 +100,8 @@ bool fits(dim3 grid, dim3 block) {
 
 cudaError_t submit(const std::shared_ptr<Stream>& stream, Work work) {
   Runtime& runtime = Runtime::get();
+  if (const auto capture = capture_of(*stream))
+    return capture_work(*capture, stream, std::move(work));
   if (!runtime.queues()) return run_now(*stream, work);
   std::lock_guard guard(runtime.queue_lock);
   stream->pending.push_back({++runtime.given, std::move(work)});
@@ -245,6 +248,7 @@ cudaError_t cudaStreamQuery(cudaStream_t name) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
+  if (const cudaError_t error = refuse_if_capturing(*stream)) return tell(error);
   stir();
   return advance(*stream) ? cudaErrorNotReady : fault_of(stream->device);
 }
@@ -253,6 +257,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t name) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = look_up(name, &stream)) return tell(error);
+  if (const cudaError_t error = refuse_if_capturing(*stream)) return tell(error);
   stir();
   drain(*stream);
   return tell(fault_of(stream->device));
@@ -261,6 +266,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t name) {
 cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
+  if (const cudaError_t error = refuse_if_capturing(current_device())) return tell(error);
   drain_device(current_device());
   return tell(fault_of(current_device()));
 }
@@ -274,6 +280,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_name, cudaEvent_t event_name
   if (flags != 0) return tell(cudaErrorInvalidValue);
   const std::shared_ptr<Record> record = last_record(*event);
   if (record == nullptr) return cudaSuccess;  // never recorded: nothing to wait for
+  if (record->capture || capture_of(*stream)) return tell(capture_wait(stream, *record));
   return tell(submit(stream, [record] {
     reach(*record);
     return cudaSuccess;
@@ -329,6 +336,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event_name, cudaStream_t stream_name) {
   if (event->device != stream->device) return tell(cudaErrorInvalidResourceHandle);
   auto record = std::make_shared<Record>();
   record->stream = stream;
+  if (const auto capture = capture_of(*stream)) {
+    capture_record(*capture, stream, record.get());
+    set_last(*event, record);
+    return cudaSuccess;
+  }
   Runtime& runtime = Runtime::get();
   std::unique_lock<std::recursive_mutex> queueing;
   if (runtime.queues()) {
@@ -347,6 +359,10 @@ cudaError_t cudaEventQuery(cudaEvent_t name) {
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(name, &event)) return tell(error);
   const std::shared_ptr<Record> record = last_record(*event);
+  if (record != nullptr) {
+    if (const cudaError_t error = refuse_if_captured(*record)) return tell(error);
+  }
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   if (record == nullptr || is_done(*record)) return fault_of(event->device);
   advance(*record->stream);
   stir();
@@ -357,8 +373,13 @@ cudaError_t cudaEventSynchronize(cudaEvent_t name) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   std::shared_ptr<Event> event;
   if (const cudaError_t error = look_up(name, &event)) return tell(error);
+  const std::shared_ptr<Record> record = last_record(*event);
+  if (record != nullptr) {
+    if (const cudaError_t error = refuse_if_captured(*record)) return tell(error);
+  }
+  if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
   stir();
-  if (const std::shared_ptr<Record> record = last_record(*event)) reach(*record);
+  if (record != nullptr) reach(*record);
   return tell(fault_of(event->device));
 }
 

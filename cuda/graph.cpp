@@ -1,0 +1,209 @@
+// Captures work into graphs, and keeps their memory.
+#include "taper/cuda/graph.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "taper/allocator/allocator.h"
+#include "taper/core/base/error.h"
+#include "taper/core/storage.h"
+#include "taper/cuda/check.h"
+#include "taper/cuda/runtime.h"
+#include "taper/cuda/trail.h"
+
+// Note [What a capture allows]
+// A captured op must not need the host: its kernels run at each replay, and the host does not look.
+// - The host waits for a captured stream: an Error that names the op (check_host_may_wait), before
+//   CUDA is asked, so that the capture lives on.
+// - Bounds of indices are not checked: the check's answer would come at the replay, to nobody.
+// - Memory comes from a pool of the graph's; a stream that joins gets it too (note_wait).
+// - Marks of the allocator are events; one that was recorded in a captured stream is good for waits
+//   in the same capture alone, see Marks.
+// - Memory that free blocks of a captured stream lie on may move to other streams at once: the
+//   device was waited for when the capture began, and nothing has run on the stream since.
+namespace taper::cuda {
+
+struct CUDAGraph::State {
+  Device device = kCUDA;
+  PoolId pool = 0;
+  std::vector<StreamId> streams;  // that take part in the capture, its first one first
+  bool captures = false;
+  cudaGraphExec_t exec = nullptr;
+  Event replayed;  // the latest replay
+
+  Allocator& memory() const { return allocator_for(device); }
+
+  void join(StreamId stream) {
+    if (std::find(streams.begin(), streams.end(), stream) != streams.end()) return;
+    streams.push_back(stream);
+    memory().begin_pool(pool, stream);
+  }
+
+  // Nobody allocates from the pool any more.
+  void leave() {
+    for (const StreamId stream : streams) memory().end_pool(stream);
+    streams.clear();
+  }
+
+  void release_pool() {
+    if (pool != 0) memory().release_pool(std::exchange(pool, PoolId{0}));
+  }
+};
+
+namespace {
+
+thread_local CUDAGraph::State* capturing = nullptr;  // this thread's
+
+// Ends the capture whether or not it went well; `graph` is null if not.
+cudaError_t end_capture(CUDAGraph::State& state, cudaGraph_t* graph) {
+  const DeviceGuard guard(state.device.index(), std::nothrow);
+  const cudaStream_t stream = stream_of(state.device, state.streams.front());
+  const cudaError_t status = cudaStreamEndCapture(stream, graph);
+  for (const StreamId joined : state.streams) {  // what was written down has not run
+    note_success(state.device.index(), launches_noted(state.device.index()),
+                 stream_of(state.device, joined));
+  }
+  state.leave();
+  state.captures = false;
+  capturing = nullptr;
+  return status;
+}
+
+}  // namespace
+
+CUDAGraph::CUDAGraph() : state_(new State) {}
+
+CUDAGraph::~CUDAGraph() {
+  try {
+    reset();
+  } catch (const std::exception&) {
+    // The device is broken, and each call on it says so.
+  }
+  delete state_;
+}
+
+void CUDAGraph::capture_begin(Device device, SourceLoc loc) {
+  const Call call(loc);
+  State& s = *state_;
+  TAPER_CHECK(s.pool == 0, "this graph has been captured; reset() it first, or make another");
+  TAPER_CHECK(capturing == nullptr, "this thread captures another graph");
+  const Stream stream = current_stream(device);
+  TAPER_CHECK(stream.id() != 0,
+              "the default stream cannot be captured; make another one current first: const "
+              "StreamGuard on(make_stream())");
+  synchronize(device.index(), loc);
+  s.device = device;
+  s.pool = s.memory().make_pool(true);
+  s.join(stream.id());
+  const DeviceGuard guard(device.index(), std::nothrow);
+  const cudaError_t status =
+      cudaStreamBeginCapture(stream_of(device, stream.id()), cudaStreamCaptureModeThreadLocal);
+  if (status == cudaSuccess) {
+    s.captures = true;
+    capturing = &s;
+    return;
+  }
+  s.leave();
+  s.release_pool();
+  throw_cuda_error(status, "cudaStreamBeginCapture");
+}
+
+void CUDAGraph::capture_end(SourceLoc loc) {
+  const Call call(loc);
+  State& s = *state_;
+  TAPER_CHECK(s.captures && capturing == &s, "this thread has not begun to capture this graph");
+  cudaGraph_t graph = nullptr;
+  cudaError_t status = end_capture(s, &graph);
+  const char* name = "cudaStreamEndCapture";
+  if (status == cudaSuccess) {
+    const DeviceGuard guard(s.device.index());
+    status = cudaGraphInstantiate(&s.exec, graph, 0);
+    name = "cudaGraphInstantiate";
+  }
+  if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+  if (status == cudaSuccess) return;
+  s.exec = nullptr;
+  s.release_pool();
+  throw_cuda_error(status, name);
+}
+
+void CUDAGraph::replay(SourceLoc loc) {
+  const Call call(loc);
+  State& s = *state_;
+  TAPER_CHECK(s.exec != nullptr, "there is nothing to replay; capture something first");
+  const Stream stream = current_stream(s.device);
+  const DeviceGuard guard(s.device.index());
+  const cudaStream_t there = stream_of(s.device, stream.id());
+  note_launch(there);
+  TAPER_CUDA_CHECK(cudaGraphLaunch(s.exec, there));
+  s.replayed.record(stream, loc);
+}
+
+void CUDAGraph::reset(SourceLoc loc) {
+  const Call call(loc);
+  State& s = *state_;
+  if (s.captures) {
+    cudaGraph_t graph = nullptr;
+    static_cast<void>(end_capture(s, &graph));
+    static_cast<void>(cudaGetLastError());
+    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+  }
+  if (s.exec != nullptr) {
+    s.replayed.synchronize(loc);
+    TAPER_CUDA_CHECK(cudaGraphExecDestroy(std::exchange(s.exec, nullptr)));
+  }
+  s.release_pool();
+}
+
+PoolId CUDAGraph::pool() const {
+  return state_->pool;
+}
+
+std::uint64_t capture_of(cudaStream_t stream) {
+  if (stream == nullptr) return 0;  // the default one never is captured
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long number = 0;
+  TAPER_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, &number));
+  return status == cudaStreamCaptureStatusNone ? 0 : number;
+}
+
+void check_host_may_wait(Device device, cudaStream_t stream) {
+  TAPER_CHECK(capture_of(stream) == 0, "this needs a result on the host, and stream ",
+              number_of(device.index(), stream), " of ", device,
+              " is being captured: nothing runs before replay(). Do this before capture_begin or "
+              "after capture_end, or keep the result on the device");
+}
+
+void check_host_may_wait(int device) {
+  TAPER_CHECK(capturing == nullptr || capturing->device.index() != device,
+              "the host cannot wait for cuda:", device,
+              " while this thread captures a graph there; do this before capture_begin or after "
+              "capture_end");
+}
+
+void note_wait(const Stream& stream) {
+  if (capturing == nullptr || capture_of(stream_of(stream.device(), stream.id())) == 0) return;
+  TAPER_CHECK(stream.device() == capturing->device,
+              "a graph holds the work of one device: ", stream.device(),
+              " cannot wait for a stream of ", capturing->device, " that is being captured");
+  capturing->join(stream.id());
+}
+
+UncapturedCalls::UncapturedCalls() noexcept
+    : set_(cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) {}
+
+UncapturedCalls::~UncapturedCalls() {
+  if (set_) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
+}
+
+}  // namespace taper::cuda
+
+namespace taper {
+
+bool is_current_stream_capturing(Device device) {
+  if (!device.is_cuda()) return false;
+  return cuda::capture_of(cuda::stream_of(device, current_stream(device).id())) != 0;
+}
+
+}  // namespace taper
