@@ -1,11 +1,23 @@
-# The three builds of cuda/: absent, emulated by g++ on the host, or real through nvcc.
+# The three builds of cuda/: on (nvcc), emulated (by g++, on the host), or off.
 #
-#   taper_cuda(SOURCES kernels.cu softmax.cu runtime.cpp   compiled by nvcc (real) or by g++ (emulated)
-#              REAL vmm.cpp                                in the real build alone
+#   taper_cuda(SOURCES kernels.cu softmax.cu runtime.cpp   compiled by nvcc (on) or by g++ (emulated)
+#              REAL vmm.cpp                                where it is on
 #              EMULATED emulated/runtime.cpp               in the emulated build alone
 #              ABSENT absent.cpp)                          instead of all of the above
 
-if(TAPER_CUDA STREQUAL "real")
+string(TOLOWER "${TAPER_CUDA}" TAPER_CUDA)
+if(TAPER_CUDA STREQUAL "auto")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(TAPER_CUDA on)
+  else()
+    set(TAPER_CUDA off)
+  endif()
+endif()
+message(STATUS "The CUDA column is ${TAPER_CUDA}")
+
+if(TAPER_CUDA STREQUAL "on")
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90)
   endif()
@@ -22,13 +34,13 @@ elseif(TAPER_CUDA STREQUAL "emulated")
   # The only place that sees Boost: its fcontext switches the fibers that stand for a block's threads.
   find_package(Boost REQUIRED COMPONENTS context)
   target_link_libraries(taper_lib PRIVATE Boost::context)
-elseif(NOT TAPER_CUDA STREQUAL "absent")
-  message(FATAL_ERROR "TAPER_CUDA=${TAPER_CUDA}: say absent, emulated or real")
+elseif(NOT TAPER_CUDA STREQUAL "off")
+  message(FATAL_ERROR "TAPER_CUDA=${TAPER_CUDA}: say auto, on, emulated or off")
 endif()
 
 # What a target needs whose files see CUDA: the library's cuda/ and the tests in tests/cuda/.
 function(taper_cuda_target target)
-  if(TAPER_CUDA STREQUAL "real")
+  if(TAPER_CUDA STREQUAL "on")
     target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas)
     # 1835: tls_model on the host's thread-locals, of which the device pass knows nothing.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-diag-suppress=1835;
@@ -52,11 +64,11 @@ endfunction()
 
 function(taper_cuda)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "SOURCES;REAL;EMULATED;ABSENT")
-  if(TAPER_CUDA STREQUAL "absent")
+  if(TAPER_CUDA STREQUAL "off")
     taper_object_library(cuda ${arg_ABSENT})
     return()
   endif()
-  if(TAPER_CUDA STREQUAL "real")
+  if(TAPER_CUDA STREQUAL "on")
     set(files ${arg_SOURCES} ${arg_REAL})
   else()
     set(files ${arg_SOURCES} ${arg_EMULATED})

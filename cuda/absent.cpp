@@ -10,7 +10,7 @@ namespace taper {
 namespace {
 
 [[noreturn]] void fail_absent() {
-  fail("this build of Taper has no CUDA; configure with -DTAPER_CUDA=real, or emulated");
+  fail("this build of Taper has no CUDA; configure with -DTAPER_CUDA=on, or emulated");
 }
 
 }  // namespace
