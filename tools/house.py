@@ -35,7 +35,7 @@ MAY_INCLUDE |= {
 MAY_ALSO = [(r"distributed/nccl_.*", {"cuda"})]
 # A third party's headers -> the files that may see them.
 OUTSIDERS = [
-    (r"cuda|cublas|cooperative_groups|cub/|thrust/|nvtx3/|mma\.h", r"cuda/|distributed/nccl_|tests/cuda/"),
+    (r"cuda|cublas|cooperative_groups|cub/|thrust/|nvtx3/|mma\.h", r"cuda/|distributed/nccl_|tests/cuda/|benchmarks/gpu_peers\.cpp"),
     (r"nccl\.h", r"distributed/nccl_"),
     (r"cblas|lapacke", r"cpu/gemm_blas\.cpp|tests/reference/|benchmarks/"),
     (r"spdlog/|fmt/", r"core/base/log\.cpp"),
