@@ -42,6 +42,7 @@ def without_place(answer):
     """What does not hang on the machine: no addresses, threads, or folders."""
     answer = re.sub(r"^(\[(Thread|New Thread|Inferior).*|Using host libthread_db.*|(Function|Make) .*)\n?", "", answer, flags=re.M)
     answer = re.sub(r"0x[0-9a-f]+ in ", "", answer)
+    answer = re.sub(r"^(Breakpoint \d+) at 0x[0-9a-f]+", r"\1", answer, flags=re.M)
     return re.sub(r"(?<= at )\S*/(?=examples/)", "", answer).strip()
 
 
