@@ -38,7 +38,8 @@ void launch_on(const Exec& exec,
                const Args&... args) {
   if (blocks == 0) return;
   const DeviceGuard guard(exec.device.index());
-  launch({blocks, threads, 0, stream_of(exec.device, exec.stream)}, kernel, args...);
+  launch({blocks, threads, 0, stream_of(exec.device, exec.stream), exec.device.index()}, kernel,
+         args...);
 }
 
 // What is summed and computed in place of a storage type.

@@ -151,7 +151,7 @@ bool blas_matmul(const Exec& exec, Out out, In a, In b, In bias) {
   Handle& handle = handle_of(exec.device, exec.stream);
   const std::lock_guard lock(handle.lock);
   handle.prepare(stream_of(exec.device, exec.stream));
-  note_launch(stream_of(exec.device, exec.stream));
+  note_launch(exec.device.index(), stream_of(exec.device, exec.stream));
   check(cublasSetWorkspace(handle.name, workspace, kWorkspace), "cublasSetWorkspace");
   const float one = 1, start = bias.defined() ? 1 : 0;
   const double one64 = 1, start64 = start;

@@ -135,7 +135,7 @@ void CUDAGraph::replay(SourceLoc loc) {
   const Stream stream = current_stream(s.device);
   const DeviceGuard guard(s.device.index());
   const cudaStream_t there = stream_of(s.device, stream.id());
-  note_launch(there);
+  note_launch(s.device.index(), there);
   TAPER_CUDA_CHECK(cudaGraphLaunch(s.exec, there));
   s.replayed.record(stream, loc);
 }

@@ -26,6 +26,7 @@ struct LaunchConfig {
   dim3 block;  // threads, at most 1024
   size_t shared_bytes = 0;
   cudaStream_t stream = nullptr;  // must belong to the current device
+  int device = 0;                 // the current one, for errors that name what ran there
 };
 
 // Puts one kernel on a stream. Arguments convert to the kernel's parameters at once. Throws Error
@@ -38,7 +39,7 @@ void launch(const LaunchConfig& config, void (*kernel)(Params...), Args&&... arg
     TAPER_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           static_cast<int>(config.shared_bytes)));
   }
-  note_launch(config.stream);
+  note_launch(config.device, config.stream);
 #ifdef TAPER_CUDA_EMULATED
   const cudaError_t status = emulated::launch(config.grid, config.block, config.shared_bytes,
                                               config.stream, kernel, std::forward<Args>(args)...);

@@ -220,7 +220,7 @@ void launch_short(const Exec& exec, const Keys<Key>& keys, Index lines, Index n)
   const unsigned threads = size / 2 < 32 ? 32 : size / 2 < kThreads ? size / 2 : kThreads;
   const DeviceGuard guard(exec.device.index());
   launch({grid_of(lines), threads, size * (sizeof(Key) + sizeof(std::uint32_t)),
-          stream_of(exec.device, exec.stream)},
+          stream_of(exec.device, exec.stream), exec.device.index()},
          sort_short<Key>, keys, lines, static_cast<unsigned>(n), size);
 }
 

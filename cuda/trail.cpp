@@ -18,17 +18,19 @@ namespace {
 constexpr std::uint64_t kKept = 64;
 constexpr std::size_t kShown = 8;
 
+// The call is over when this is read: the texts outlive it, its SourceLoc does not.
 struct Launch {
-  CallSite site;
-  SourceLoc loc;  // a copy of what site.at points to: the call is over by then
-  cudaStream_t stream = nullptr;
-  bool went_well = true;  // so does one that never was
+  const char *op, *function, *entry;
+  const char *file, *caller;
+  std::uint32_t line;
+  bool suspect;
+  cudaStream_t stream;
 };
 
 struct Ring {
   SpinLock lock;
   std::uint64_t count = 0;
-  std::array<Launch, kKept> launches;
+  std::array<Launch, kKept> launches{};
 
   // The latest first, while `visit` wants more.
   template <class Visit> void backwards(const Visit& visit) {
@@ -36,9 +38,10 @@ struct Ring {
   }
 };
 
+constinit std::array<Ring, kMaxDevices> rings;
+
 Ring& ring(int device) {
-  static auto* all = new std::array<Ring, kMaxDevices>;
-  return (*all)[static_cast<std::size_t>(device) % kMaxDevices];
+  return rings[static_cast<std::size_t>(device) % kMaxDevices];
 }
 
 bool is_fault(cudaError_t status) {
@@ -57,23 +60,32 @@ bool is_fault(cudaError_t status) {
 }
 
 std::string describe(const Launch& launch, int device) {
-  CallSite site = launch.site;
-  if (site.at != nullptr) site.at = &launch.loc;
+  const SourceLoc loc(launch.file, launch.caller, launch.line);
+  CallSite site;
+  site.op = launch.op;
+  site.function = launch.function;
+  site.entry = launch.entry;
+  if (launch.file != nullptr) site.at = &loc;
   const std::string op = op_name(site);
   std::string text = op.empty() ? "a kernel" : op;
-  if (launch.loc.known()) text += " at " + to_string(launch.loc);
+  if (launch.file != nullptr && loc.known()) text += " at " + to_string(loc);
   const int number = number_of(device, launch.stream);
   return text + (number < 0 ? " on a stream of the caller's" : str(" on stream ", number));
 }
 
 }  // namespace
 
-void note_launch(cudaStream_t stream) {
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return;  // the launch has said so itself
+void note_launch(int device, cudaStream_t stream) {
+  const CallSite& site = call_site;
+  Launch launch{site.op, site.function, site.entry, nullptr, nullptr, 0, true, stream};
+  if (site.active()) {
+    launch.file = site.at->file;
+    launch.caller = site.at->function;
+    launch.line = site.at->line;
+  }
   Ring& here = ring(device);
   const std::lock_guard lock(here.lock);
-  here.launches[++here.count % kKept] = {call_site, call_site.loc(), stream, false};
+  here.launches[++here.count % kKept] = launch;
 }
 
 std::uint64_t launches_noted(int device) {
@@ -86,7 +98,7 @@ void note_success(int device, std::uint64_t launches, cudaStream_t stream) {
   Ring& here = ring(device);
   const std::lock_guard lock(here.lock);
   here.backwards([&](std::uint64_t number, Launch& launch) {
-    if (number <= launches && launch.stream == stream) launch.went_well = true;
+    if (number <= launches && launch.stream == stream) launch.suspect = false;
   });
 }
 
@@ -94,7 +106,7 @@ void note_success(int device, std::uint64_t launches) {
   Ring& here = ring(device);
   const std::lock_guard lock(here.lock);
   here.backwards([&](std::uint64_t number, Launch& launch) {
-    if (number <= launches) launch.went_well = true;
+    if (number <= launches) launch.suspect = false;
   });
 }
 
@@ -106,7 +118,7 @@ std::string suspects(cudaError_t status) {
     Ring& here = ring(device);
     const std::lock_guard lock(here.lock);
     here.backwards([&](std::uint64_t, const Launch& launch) {
-      if (!launch.went_well) found.push_back(launch);
+      if (launch.suspect) found.push_back(launch);
     });
   }
   std::vector<std::string> texts;  // an op of several kernels is told once

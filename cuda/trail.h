@@ -14,8 +14,8 @@ namespace taper::cuda {
 // and a synchronisation that goes well marks those that it waited for. What is not marked when an
 // error shows may have caused it; the error lists it.
 
-// What is on the current device's ring in the thread's call site's name from now on.
-void note_launch(cudaStream_t stream);
+// Puts a launch on the device's ring, under the name of the thread's call site.
+void note_launch(int device, cudaStream_t stream);
 
 // How many launches were noted so far: asked before a synchronisation, told after it. Those of the
 // stream, or of all streams, up to that number have gone well.

@@ -60,9 +60,8 @@ void move_bytes(const Exec& on, const View& to, const View& from, Device other) 
 // The host's one element, as a number.
 Scalar number_of(const View& view) {
   Scalar number;
-  visit_dtype(view.dtype, [&](auto type) {
-    number = *view.as<const typename decltype(type)::type>();
-  });
+  visit_dtype(view.dtype,
+              [&](auto type) { number = *view.as<const typename decltype(type)::type>(); });
   return number;
 }
 

@@ -29,7 +29,7 @@ void broken_op(const Stream& on, void (*kernel)(Params...), Args... args) {
   const SourceLoc loc("users.cpp", "main", 7);
   const Call call(loc, "broken_op");
   const DeviceGuard guard(kDevice);
-  launch({1, 32, 0, stream_of(on.device(), on.id())}, kernel, args...);
+  launch({1, 32, 0, stream_of(on.device(), on.id()), kDevice}, kernel, args...);
 }
 
 class LateErrors : public testing::Test {
