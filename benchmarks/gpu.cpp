@@ -159,6 +159,7 @@ void step_times(
     loss_of().backward();
     optimizer.step();
   };
+  cuda::synchronize();  // what was made so far, for another stream
   const StreamGuard on(make_stream(kDevice));
   const auto seconds = [&](const std::function<void()>& work) {
     cuda::synchronize();

@@ -7,6 +7,7 @@ using namespace taper;
 
 static Tensor train(int steps, bool as_graph) {
   const Device device(kCUDA, 0);
+  const StreamGuard on(make_stream(device));
   manual_seed(1);
   nn::Sequential model(nn::Linear(8, 32), nn::ReLU(), nn::Linear(32, 1));
   const Tensor x = randn({64, 8}).to(device), y = randn({64, 1}).to(device);
@@ -19,7 +20,6 @@ static Tensor train(int steps, bool as_graph) {
     optimizer.step();
     return loss.detach();
   };
-  const StreamGuard on(make_stream(device));
   for (int i = 0; i < 3; ++i) step();  // buffers of the optimizer, cuBLAS's handle
   if (!as_graph) {
     for (int i = 1; i < steps; ++i) step();
