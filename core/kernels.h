@@ -211,8 +211,9 @@ struct Kernels {
 
   // y (..., T, D) = softmax(q k^T scale + mask) v, and lse (..., T), the logarithms of the
   // softmaxes' sums, in f32 (f64 for f64): q (..., T, E), k (..., S, E), v (..., S, D), the dims in
-  // front equal. mask (..., T, S) by strides: bool, true where a key is seen, or of q's dtype,
-  // added; or undefined. causal: query i sees keys 0 to i. A row that its mask leaves no key is 0.
+  // front equal, S > 0. mask (..., T, S) by strides: bool, true where a key is seen, or of q's
+  // dtype, added; or undefined. causal: query i sees keys 0 to i. A row that its mask leaves no key
+  // is 0.
   Kernel<void(const Exec&, Out y, Out lse, In q, In k, In v, In mask, bool causal, double scale)>
       attention;
   // Any of dq, dk, dv may be undefined.

@@ -8,29 +8,53 @@ inline namespace TAPER_ISA {
 namespace attn {
 namespace {
 
-// The queries of one tile, as they go through the keys.
+// The greatest of n numbers, as many as some vectors hold; the order does not matter.
+template <class T> TAPER_INLINE T max_of(const T* x, Index n) {
+  auto top = gemm::load(x);
+  for (Index i = gemm::kLanes<T>; i < n; i += gemm::kLanes<T>) {
+    top = fn::Max::join(top, gemm::load(x + i));
+  }
+  T lane[std::size_t{gemm::kLanes<T>}];
+  gemm::store(lane, top);
+  for (int w = gemm::kLanes<T> / 2; w > 0; w /= 2) {
+    for (int i = 0; i < w; ++i) lane[i] = fn::Max::join(lane[i], lane[i + w]);
+  }
+  return lane[0];
+}
+
+// The queries of one tile, as they go through the keys. Pass by pass over all rows, since what one
+// row needs next waits for what it did last.
 template <class T> struct Running {
   alignas(64) Square<T> scores, lanes;
-  T max[std::size_t{kTile}];
+  alignas(64) T max[std::size_t{kTile}], factor[std::size_t{kTile}];
 
-  explicit Running(Index rows) {
-    for (Index r = 0; r < rows; ++r) {
-      max[r] = kUnseen<T>;
-      for (T& lane : lanes[r]) lane = T(0);
+  Running() {
+    for (T& x : max) x = kUnseen<T>;
+    for (auto& row : lanes) {
+      for (T& lane : row) lane = T(0);
     }
   }
 
-  // Turns the scores of row r into exponentials; returns what its sums are multiplied by.
-  T take(Index r) {
-    const T before = max[r];
-    max[r] = fn::Max::join(before, reduce_dense<fn::Max>(scores[r], kTile, T(0)));
-    const T less = shift(max[r]), factor = rescale(before, max[r]);
-    T *p = scores[r], *lane = lanes[r];
-    for (int j = 0; j < kTile; ++j) {
-      p[j] = math::exp(p[j] - less);
-      lane[j] = math::fma(lane[j], factor, p[j]);
+  // Turns the scores, `width` in a row, into exponentials, and finds what the sums are multiplied
+  // by.
+  void take(Index rows, Index width) {
+    alignas(64) T less[std::size_t{kTile}], top[std::size_t{kTile}];
+    for (int r = 0; r < kTile; ++r) top[r] = r < rows ? max_of(scores[r], width) : max[r];
+    for (int r = 0; r < kTile; ++r) {
+      const T before = max[r];
+      max[r] = fn::Max::join(before, top[r]);
+      less[r] = shift(max[r]);
+      factor[r] = rescale(before, max[r]);
     }
-    return factor;
+    for (Index r = 0; r < rows; ++r) {
+      T *p = scores[r], *lane = lanes[r];
+      const T m = less[r], f = factor[r];
+      for (Index j = 0; j < width; ++j) {
+        p[j] = math::exp(p[j] - m);
+        lane[j] = math::fma(lane[j], f, p[j]);
+      }
+      for (Index j = width; j < kTile; ++j) lane[j] *= f;
+    }
   }
 };
 
@@ -54,18 +78,20 @@ template <class E> class Forward {
  private:
   void run_tile(Index batch, Index i0) {
     const Index rows = in_tile(i0, scores_.queries);
-    Running<T> running(rows);
+    Running<T> running;
     T* acc = acc_.at(batch, i0);
-    for (Index i = 0; i < rows * acc_.ld; ++i) acc[i] = T(0);
     for (Index j0 = 0; j0 < scores_.keys && scores_.meet(i0, j0); j0 += kTile) {
       scores_.compute(batch, i0, j0, running.scores);
-      for (Index r = 0; r < rows; ++r) {
-        const T factor = running.take(r);
+      const Index keys = in_tile(j0, scores_.keys);
+      running.take(rows, padded<T>(keys));
+      const bool begun = j0 > 0;  // before that acc is 0, and what multiplies it does not matter
+      for (Index r = 0; begun && r < rows; ++r) {
+        const T factor = running.factor[r];
         if (factor == T(1)) continue;
         for (Index c = 0; c < acc_.ld; ++c) acc[r * acc_.ld + c] *= factor;
       }
-      multiply<T>(rows, v_.ld, in_tile(j0, scores_.keys), {running.scores[0], kTile, 1},
-                  v_.at(batch, j0), v_.ld, acc, acc_.ld, true);
+      multiply<T>(rows, v_.ld, keys, {running.scores[0], kTile, 1},
+                  Right<T>::rows_of(v_, batch, j0), acc, acc_.ld, begun);
     }
     for (Index r = 0; r < rows; ++r) finish(running, batch, i0 + r, r);
   }

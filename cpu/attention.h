@@ -112,26 +112,44 @@ Packed<T> pack_rows(const Exec& exec, Index count, const Matrices<const E>& from
   return to;
 }
 
-// Each tile of rows transposed: (cols, kTile), one after another.
+// Each tile of rows transposed, in panels (cols, kTileCols), one after another.
 template <class E, class T = Computed<E>>
 Packed<T> pack_columns(const Exec& exec, Index count, const Matrices<const E>& from) {
   const Packed<T> to(exec, count, tiles_in(from.rows) * kTile, from.cols);
   for_each_tile(count, from.rows, 8 * kTile * to.ld, [&](Index batch, Index first) {
-    gemm::pack_panel<kTile>(to.at(batch, first), from.at(batch) + first * from.row, from.row,
-                            from.col, in_tile(first, from.rows), from.cols);
+    constexpr Index kWidth = gemm::kTileCols<T>;
+    const Index end = first + in_tile(first, from.rows);
+    for (Index r = first; r < end; r += kWidth) {
+      gemm::pack_panel<kWidth>(to.at(batch, r), from.at(batch) + r * from.row, from.row, from.col,
+                               end - r < kWidth ? end - r : kWidth, from.cols);
+    }
   });
   return to;
 }
 
+// The right side of a product, padded: column j of row k is data[k * row + j], or, in panels,
+// data[j / kTileCols * panel + k * row + j % kTileCols].
+template <class T> struct Right {
+  const T* data;
+  Index row, panel;
+
+  static Right rows_of(const Packed<T>& packed, Index batch, Index first) {
+    return {packed.at(batch, first), packed.ld, gemm::kTileCols<T>};
+  }
+
+  static Right panels_of(const Packed<T>& packed, Index batch, Index first) {
+    return {packed.at(batch, first), gemm::kTileCols<T>, gemm::kTileCols<T> * packed.ld};
+  }
+};
+
 // c (rows, cols) = [c or 0] + a (rows, depth) b (depth, cols), one chain of fmas for each element;
-// rows of b and c, ldb and ldc apart, are padded.
+// rows of c, ldc apart, are padded too.
 template <class T>
 void multiply(Index rows,
               Index cols,
               Index depth,
               TileLeft<T> a,
-              const T* b,
-              Index ldb,
+              Right<T> b,
               T* c,
               Index ldc,
               bool accumulate) {
@@ -139,9 +157,10 @@ void multiply(Index rows,
     for (Index i = 0; i < rows; i += gemm::kTileRows) {
       const TileLeft<T> left{a.data + i * a.row, a.row, a.col};
       gemm::multiply_rows<T, gemm::kTileVectors>(
-          rows - i < gemm::kTileRows ? rows - i : gemm::kTileRows, depth, left, b + j, ldb,
+          rows - i < gemm::kTileRows ? rows - i : gemm::kTileRows, depth, left, b.data, b.row,
           c + i * ldc + j, ldc, accumulate);
     }
+    b.data += b.panel;
   }
 }
 
@@ -175,10 +194,11 @@ template <class E> class Scores {
   // Whether the tile of queries at i0 meets that of keys at j0.
   bool meet(Index i0, Index j0) const { return !is_causal || j0 < i0 + in_tile(i0, queries); }
 
+  // Of padded(in_tile(j0, keys)) columns; those past the last key are kUnseen.
   void compute(Index batch, Index i0, Index j0, Square<T>& s) const {
     const Index rows = in_tile(i0, queries), cols = in_tile(j0, keys);
-    multiply<T>(rows, padded<T>(cols), depth, {q_.at(batch, i0), q_.ld, 1}, k_.at(batch, j0), kTile,
-                s[0], kTile, false);
+    multiply<T>(rows, padded<T>(cols), depth, {q_.at(batch, i0), q_.ld, 1},
+                Right<T>::panels_of(k_, batch, j0), s[0], kTile, false);
     if (seen_.data != nullptr) {
       apply_mask(seen_, batch, i0, j0, s, [](T x, bool seen) { return seen ? x : kUnseen<T>; });
     }
@@ -188,7 +208,7 @@ template <class E> class Scores {
     for (Index r = 0; r < rows; ++r) {
       Index end = cols;
       if (is_causal && i0 + r - j0 + 1 < cols) end = i0 + r - j0 + 1;
-      for (Index j = end; j < kTile; ++j) s[r][j] = kUnseen<T>;
+      for (Index j = end; j < padded<T>(cols); ++j) s[r][j] = kUnseen<T>;
     }
   }
 

@@ -157,12 +157,12 @@ template <class E> class Backward {
       for (Index j = 0; j < cols; ++j) weights[r][j] = weight(weights[r][j], row_lse);
     }
     if (to_keys && dv_.wanted()) {
-      multiply<T>(cols, dv_.ld(), rows, {weights[0], 1, kTile}, grad_.at(batch, i0), grad_.ld,
+      multiply<T>(cols, dv_.ld(), rows, {weights[0], 1, kTile}, Right<T>::rows_of(grad_, batch, i0),
                   dv_.at(batch, j0), dv_.ld(), true);
     }
     if (!to_queries && !(to_keys && dk_.wanted())) return;
-    multiply<T>(rows, padded<T>(cols), v_.ld, {grad_.at(batch, i0), grad_.ld, 1}, v_.at(batch, j0),
-                kTile, grads[0], kTile, false);
+    multiply<T>(rows, padded<T>(cols), v_.ld, {grad_.at(batch, i0), grad_.ld, 1},
+                Right<T>::panels_of(v_, batch, j0), grads[0], kTile, false);
     for (Index r = 0; r < rows; ++r) {
       const T delta = *delta_.at(batch, i0 + r);
       for (Index j = 0; j < cols; ++j) {
@@ -170,13 +170,13 @@ template <class E> class Backward {
       }
     }
     if (to_queries) {
-      multiply<T>(rows, dq_.ld(), cols, {grads[0], kTile, 1}, k_.at(batch, j0), k_.ld,
+      multiply<T>(rows, dq_.ld(), cols, {grads[0], kTile, 1}, Right<T>::rows_of(k_, batch, j0),
                   dq_.at(batch, i0), dq_.ld(), true);
     }
     if (to_keys && dk_.wanted()) {
-      const Packed<T>& q = scores_.scaled_queries();
-      multiply<T>(cols, dk_.ld(), rows, {grads[0], 1, kTile}, q.at(batch, i0), q.ld,
-                  dk_.at(batch, j0), dk_.ld(), true);
+      multiply<T>(cols, dk_.ld(), rows, {grads[0], 1, kTile},
+                  Right<T>::rows_of(scores_.scaled_queries(), batch, i0), dk_.at(batch, j0),
+                  dk_.ld(), true);
     }
   }
 
