@@ -48,7 +48,8 @@ template <class T> struct Running {
 template <int kWide, class E, class T = Compute<E>>
 __global__ void __launch_bounds__(kThreadsOfTile, 1)
     attend(Matrices<E> y, Matrices<T> lse, Scores<E> scores, Matrices<const E> v, Grid grid) {
-  __shared__ Shared<T> shared;
+  TAPER_DYNAMIC_SHARED(Shared<T>, room);
+  Shared<T>& shared = *room;
   const Index batch = grid.batch(), i0 = grid.first_row(), keys = scores.k.rows;
   const Index first = grid.strip() * kWide * kTile;
   Running<T> running;
@@ -82,8 +83,8 @@ void launch_attend(
     const Exec& exec, const View& y, const View& lse, const Scores<E>& scores, const View& v) {
   const Matrices<E> to = matrices_of<E>(y);
   const Grid grid = grid_of<kWide>(to.rows, to.cols);
-  launch_on(exec, grid.blocks(count_of(y)), kThreadsOfTile, attend<kWide, E>, to,
-            matrices_of<Compute<E>>(lse, 1), scores, matrices_of<const E>(v), grid);
+  launch_tiles<Compute<E>>(exec, grid.blocks(count_of(y)), attend<kWide, E>, to,
+                           matrices_of<Compute<E>>(lse, 1), scores, matrices_of<const E>(v), grid);
 }
 
 }  // namespace

@@ -242,6 +242,18 @@ struct Grid {
   __device__ Index strip() const { return blockIdx.x % strips; }
 };
 
+// Launches a kernel that has a Shared<T>; static ones would weigh on every thread when emulated.
+template <class T, class... Params, class... Args>
+void launch_tiles(const Exec& exec,
+                  unsigned blocks,
+                  void (*kernel)(Params...),
+                  const Args&... args) {
+  if (blocks == 0) return;
+  const DeviceGuard guard(exec.device.index());
+  launch({blocks, kThreadsOfTile, sizeof(Shared<T>), stream_of(exec.device, exec.stream)}, kernel,
+         args...);
+}
+
 template <int kWide> Grid grid_of(Index rows, Index cols) {
   const Index width = Index{kWide} * kTile;
   return {tiles_in(rows), cols > width ? (cols + width - 1) / width : 1};

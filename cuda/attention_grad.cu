@@ -64,7 +64,8 @@ __device__ void write(
 template <class E, class T = Compute<E>>
 __global__ void __launch_bounds__(kThreadsOfTile)
     grad_queries(Matrices<E> dq, Weights<E> weights, Grid grid) {
-  __shared__ Shared<T> shared;
+  TAPER_DYNAMIC_SHARED(Shared<T>, room);
+  Shared<T>& shared = *room;
   const Scores<E>& scores = weights.scores;
   const Index batch = grid.batch(), i0 = grid.first_row(), first = grid.strip() * kTile;
   Sums<T, 1> sum = {};
@@ -82,7 +83,8 @@ __global__ void __launch_bounds__(kThreadsOfTile)
 template <class E, class T = Compute<E>>
 __global__ void __launch_bounds__(kThreadsOfTile)
     grad_keys(Matrices<E> dk, Matrices<E> dv, Weights<E> weights, Grid grid) {
-  __shared__ Shared<T> shared;
+  TAPER_DYNAMIC_SHARED(Shared<T>, room);
+  Shared<T>& shared = *room;
   const Scores<E>& scores = weights.scores;
   const Index batch = grid.batch(), j0 = grid.first_row(), first = grid.strip() * kTile;
   const bool to_keys = dk.data != nullptr && first < dk.cols;
@@ -138,14 +140,12 @@ void attention_grad(const Exec& exec,
                             to_v = attn::matrices_of<E>(dv);
     if (dq.defined()) {
       const attn::Grid grid = attn::grid_of<1>(to_q.rows, to_q.cols);
-      launch_on(exec, grid.blocks(count), attn::kThreadsOfTile, attn::grad_queries<E>, to_q,
-                weights, grid);
+      attn::launch_tiles<T>(exec, grid.blocks(count), attn::grad_queries<E>, to_q, weights, grid);
     }
     if (!dk.defined() && !dv.defined()) return;
     const Index cols = to_k.cols > to_v.cols ? to_k.cols : to_v.cols;
     const attn::Grid grid = attn::grid_of<1>(weights.v.rows, cols);
-    launch_on(exec, grid.blocks(count), attn::kThreadsOfTile, attn::grad_keys<E>, to_k, to_v,
-              weights, grid);
+    attn::launch_tiles<T>(exec, grid.blocks(count), attn::grad_keys<E>, to_k, to_v, weights, grid);
   });
 }
 
