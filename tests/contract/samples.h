@@ -32,6 +32,11 @@ inline Tensor numbers(IntArrayRef sizes, double low = 0.15, double high = 0.85, 
   return t;
 }
 
+inline Tensor mask34() {
+  return tensor(
+      {{true, false, true, false}, {false, true, true, false}, {true, true, false, true}});
+}
+
 inline Tensor integers(const NestedNumbers& values) {
   return tensor(values, kInt64);
 }
