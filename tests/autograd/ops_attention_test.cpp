@@ -2,9 +2,12 @@
 #include <limits>
 
 #include "taper/autograd/ops/attention.h"
+#include "taper/autograd/ops/create.h"
+#include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/matmul.h"
 #include "taper/autograd/ops/random.h"
 #include "taper/autograd/ops/softmax.h"
+#include "taper/core/memory.h"
 #include "taper/tests/autograd/ops_testing.h"
 
 namespace taper::testing {
@@ -47,6 +50,101 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
     for (const double g : values(t.grad())) EXPECT_TRUE(std::isfinite(g));
   }
   EXPECT_EQ(values(q.grad().select(1, 1)), Numbers(8, 0));
+}
+
+// As products and a softmax, which is what a mask that wants a gradient takes.
+Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  const Tensor added = mask.dtype() == kBool
+                           ? masked_fill(zeros(mask.sizes(), q.options()), logical_not(mask), -kInf)
+                           : mask.to(q.dtype());
+  return scaled_dot_product_attention(q, k, v, added.detach().clone().requires_grad_());
+}
+
+TEST(Attention, EveryMaskIsThatOfTheComposition) {
+  const Tensor seen = tensor({{true, false, true, true, false},
+                              {false, false, false, false, false},
+                              {true, true, true, true, true}});
+  const Tensor added = masked_fill(sample({3, 5}, 7), logical_not(seen), -kInf);
+  const Tensor masks[] = {
+      seen,
+      added,
+      added.to(kFloat32),
+      seen.select(0, 0),
+      seen.unsqueeze(0),
+      seen.select(1, 0).unsqueeze(1),
+      tensor({true, false}).view({2, 1, 1}),
+      sample({2, 3, 5}, 8),
+      sample({4, 2, 3, 5}, 9),
+      full({1}, -kInf, TensorOptions(kFloat64)),
+      full({1, 1}, -1e3, TensorOptions(kFloat64)),
+  };
+  for (const Tensor& mask : masks) {
+    for (const DType dtype : {kFloat64, kFloat32}) {
+      std::vector<Tensor> grads[2];
+      Tensor ys[2];
+      for (const int fused : {0, 1}) {
+        const auto [q0, k0, v0] = Qkv();
+        const Tensor q = leaf(q0.to(dtype)), k = leaf(k0.to(dtype)), v = leaf(v0.to(dtype));
+        ys[fused] =
+            fused == 1 ? scaled_dot_product_attention(q, k, v, mask) : composed(q, k, v, mask);
+        (ys[fused] * ys[fused]).sum().backward();
+        grads[fused] = {q.grad(), k.grad(), v.grad()};
+      }
+      const double tolerance = dtype == kFloat64 ? 1e-12 : 1e-5;
+      expect_close(ys[1], ys[0], tolerance);
+      for (std::size_t i = 0; i < 3; ++i) expect_close(grads[1][i], grads[0][i], tolerance);
+    }
+  }
+}
+
+// A mask with more queries than q has stretches the weights, as in the composition.
+TEST(Attention, MasksThatStretchTheWeights) {
+  const auto [q, k, v] = Qkv();
+  const Tensor one = q.narrow(1, 0, 1), mask = sample({4, 5}, 3);
+  expect_close(scaled_dot_product_attention(one, k, v, mask), composed(one, k, v, mask));
+}
+
+TEST(Attention, DimsInFrontBroadcast) {
+  const Tensor q = leaf({2, 3, 4, 5}, 1), k = leaf({2, 1, 6, 5}, 2), v = leaf({6, 7}, 3);
+  const Tensor wide_k = k.expand({2, 3, 6, 5}).clone(), wide_v = v.expand({2, 3, 6, 7}).clone();
+  expect_close(scaled_dot_product_attention(q, k, v),
+               scaled_dot_product_attention(q, wide_k, wide_v));
+  expect_gradients(
+      [](const Inputs& in) { return scaled_dot_product_attention(in[0], in[1], in[2]); },
+      {leaf({2, 2, 2, 2}, 1), leaf({2, 1, 3, 2}, 2), leaf({3, 2}, 3)});
+}
+
+TEST(Attention, NoKeys) {
+  const Tensor q = leaf({2, 3, 4}, 1), k = leaf({2, 0, 4}, 2), v = leaf({2, 0, 6}, 3);
+  const Tensor y = scaled_dot_product_attention(q, k, v);
+  EXPECT_EQ(values(y), Numbers(36, 0));
+  y.sum().backward();
+  EXPECT_EQ(values(q.grad()), Numbers(24, 0));
+}
+
+// Without a mask a row of -inf is NaN, as of softmax.
+TEST(Attention, RowsOfMinusInfinityAreNanWithoutAMask) {
+  const auto [q, k, v] = Qkv();
+  const Tensor down = full({2, 3, 4}, -kInf, TensorOptions(kFloat64)), up = ones_like(k);
+  for (const double x : values(scaled_dot_product_attention(down, up, v))) {
+    EXPECT_TRUE(std::isnan(x));
+  }
+  const Tensor seen = ones({3, 5}, kBool);
+  EXPECT_EQ(values(scaled_dot_product_attention(down, up, v, seen)), Numbers(36, 0));
+}
+
+// Forward and backward over 2048 queries and keys, in less than half of one matrix of scores.
+TEST(Attention, NoMatrixOfScoresInMemory) {
+  constexpr std::int64_t kLength = 2048;
+  const TensorOptions options = TensorOptions(kFloat32).requires_grad(true);
+  const Tensor q = ones({1, kLength, 16}, options), k = ones({1, kLength, 16}, options),
+               v = ones({1, kLength, 16}, options);
+  for (const bool causal : {false, true}) {
+    memory::reset_peak_stats();
+    const std::uint64_t before = memory::stats().allocated;
+    scaled_dot_product_attention(q, k, v, {}, 0, causal).sum().backward();
+    EXPECT_LT(memory::stats().allocated_peak - before, kLength * kLength * 4 / 2);
+  }
 }
 
 TEST(Attention, Gradients) {
