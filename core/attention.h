@@ -20,6 +20,9 @@
 //   dv[j] = chain of w[i][j] grad[i]; dk[j] = chain of ds[i][j] (q[i] scale)     over i, in order
 //   dq[i] = (chain of ds[i][j] k[j]) scale                                       over j, in order
 // again without pairs of tiles of which no query sees a key.
+// What one number cannot hold: where |m| is so large that m + log l rounds to m (a row of f32
+// scores all near -1e9, say, by a mask of finite numbers), such weights come out as 1 and not 1 / l
+// in the gradients; y is right.
 namespace taper::attn {
 inline namespace TAPER_ISA {
 
