@@ -117,7 +117,8 @@ Grads Attention::backward(const Reverse& r) const {
 }
 
 Grads Attention::composite(const Reverse& r) const {
-  const Tensor grad = r.grad(), q = r.saved(0) * scale_, k = r.saved(1), v = r.saved(2);
+  const Tensor& grad = r.grad();
+  const Tensor q = r.saved(0) * scale_, k = r.saved(1), v = r.saved(2);
   const Tensor w = weights(q, k, r.saved_count() > 5 ? r.saved(5) : Tensor(), causal_);
   Grads out(4);
   if (r.needs(2)) out[2] = matmul(w.transpose(-2, -1), grad);
@@ -132,7 +133,8 @@ Grads Attention::composite(const Reverse& r) const {
 Grads Attention::fused(const Reverse& r) const {
   const Operands of(r.saved(0), r.saved(1), r.saved(2),
                     r.saved_count() > 5 ? r.saved(5) : Tensor());
-  const Tensor grad = r.grad(), y = r.saved(3), lse = r.saved(4);
+  const Tensor& grad = r.grad();
+  const Tensor y = r.saved(3), lse = r.saved(4);
   Grads out(4);
   const bool empty = of.k.size(-2) == 0 || y.numel() == 0;
   const auto make = [&](std::size_t i, const Tensor& like) {
