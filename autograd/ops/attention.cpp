@@ -169,8 +169,10 @@ Tensor scaled_dot_product_attention(const TensorArg& q,
               "scaled_dot_product_attention: give attn_mask or is_causal, not both");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q->size(-1))));
   const Tensor mask = usable(attn_mask, q->dtype());
-  const bool wants_grad = mask.defined() && mask.requires_grad() && GradMode::is_enabled();
-  if (dropout_p == 0 && !wants_grad && fits(mask, *q, k)) {
+  // An additive mask goes the long way: where all scores of a row are huge, as under -1e9, the
+  // logarithm of their sum is too coarse for gradients (core/attention.h).
+  const bool adds = mask.defined() && mask.dtype() != kBool;
+  if (dropout_p == 0 && !adds && fits(mask, *q, k)) {
     return apply(ops::Attention(is_causal, factor), {&*q, &k, &v, &mask});
   }
   return matmul(dropout(weights(*q * factor, k, mask, is_causal), dropout_p, true), v);

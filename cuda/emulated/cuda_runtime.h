@@ -30,7 +30,7 @@
 #define __host__
 #define __constant__
 #define __grid_constant__
-#define __shared__ static thread_local
+#define __shared__ static  // kernels run one at a time, see Machine::run
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include "taper/cuda/emulated/sanitizer.h"
@@ -63,7 +64,11 @@ Machine::~Machine() {
   }
 }
 
+// One kernel at a time in the process: __shared__ arrays are static, since as thread_local ones they
+// would lie on the stack of every thread that the program makes.
 cudaError_t Machine::run(dim3 grid, dim3 block, size_t shared_bytes, const KernelLaunch& call) {
+  static std::mutex one;
+  const std::lock_guard lock(one);
   const Builtins outside = builtins;
   if (block.x != block_.x || block.y != block_.y || block.z != block_.z) lay_out(block);
   call_ = &call;
