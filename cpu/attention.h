@@ -143,16 +143,16 @@ template <class T> struct Right {
 };
 
 // c (rows, cols) = [c or 0] + a (rows, depth) b (depth, cols), one chain of fmas for each element;
-// rows of c, ldc apart, are padded too.
+// rows of c, ldc apart, are padded too. Not inlined: the tiles of all heights are 20 kB of code.
 template <class T>
-void multiply(Index rows,
-              Index cols,
-              Index depth,
-              TileLeft<T> a,
-              Right<T> b,
-              T* c,
-              Index ldc,
-              bool accumulate) {
+[[gnu::noinline, gnu::noclone]] void multiply(Index rows,
+                                              Index cols,
+                                              Index depth,
+                                              TileLeft<T> a,
+                                              Right<T> b,
+                                              T* c,
+                                              Index ldc,
+                                              bool accumulate) {
   for (Index j = 0; j < cols; j += gemm::kTileCols<T>) {
     for (Index i = 0; i < rows; i += gemm::kTileRows) {
       const TileLeft<T> left{a.data + i * a.row, a.row, a.col};

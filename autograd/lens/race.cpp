@@ -168,6 +168,16 @@ std::size_t RaceCheck::kept() const {
   return state_->kept.size();
 }
 
+namespace {
+
+// One number of the host goes to the device as an argument of the launch, see cuda/transfer.cpp.
+bool is_argument(const KernelCall& call, const View& view, bool writes) {
+  return call.exec.device.is_cuda() && !writes && call.slot == &cuda_kernels().copy &&
+         view.layout->numel() == 1 && call.writes[0]->layout->numel() == 1;
+}
+
+}  // namespace
+
 // The launch gets its tick before, so that waiting for it, which a blocking copy does itself, is
 // seen as that; it is judged after, when the waits that it made itself have been seen.
 void RaceCheck::before(const KernelCall& call) {
@@ -192,7 +202,7 @@ void RaceCheck::after(const KernelCall& call) {
   std::vector<Access> accesses;
   const auto note = [&](const View& view, bool writes) {
     now.bytes = footprint(view);
-    if (now.bytes.begin == now.bytes.end) return;
+    if (now.bytes.begin == now.bytes.end || is_argument(call, view, writes)) return;
     now.writes = writes;
     now.dtype = view.dtype;
     now.sizes.clear();
