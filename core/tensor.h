@@ -485,8 +485,8 @@ class Tensor {
     return to(dtype, false, false, loc);
   }
   Tensor type_as(const Tensor& other, Loc loc = Loc::current()) const;
-  // A copy in pinned memory, from which x.to(kCUDA, /*non_blocking=*/true) returns at once; itself if
-  // it lies there. Throws where this build or machine has no CUDA device.
+  // A copy in pinned memory, from which x.to(kCUDA, /*non_blocking=*/true) returns at once; itself
+  // if it lies there. Throws where this build or machine has no CUDA device.
   Tensor pin_memory(Loc loc = Loc::current()) const;
   // `stream` uses the elements too: their memory is used again only after what the stream has been
   // given by the time the last tensor over it is gone. Ops say so by themselves.

@@ -35,7 +35,8 @@ TAPER_INLINE RowFn where_row_of(std::int64_t size) {
 
 void where(const Exec&, Out out, In condition, In a, In b) {
   const View* const operands[] = {&out, &condition, &a, &b};
-  elementwise({where_row_of(element_size(out.dtype)), nullptr, false, 1, {}, any_nonfinite}, operands, 4);
+  elementwise({where_row_of(element_size(out.dtype)), nullptr, false, 1, {}, any_nonfinite},
+              operands, 4);
 }
 
 template void binary<fn::Add>(const Exec&, Out, In, In);

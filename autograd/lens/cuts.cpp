@@ -23,7 +23,6 @@ struct Ring {
 
 constinit Ring ring;
 
-
 std::uint32_t write_down(Cut c) {
   const std::lock_guard guard(ring.lock);
   if (cut_ring == nullptr) cut_ring = new Cut[kCutsKept];  // never freed: tensors may outlive main

@@ -64,8 +64,8 @@ Machine::~Machine() {
   }
 }
 
-// One kernel at a time in the process: __shared__ arrays are static, since as thread_local ones they
-// would lie on the stack of every thread that the program makes.
+// One kernel at a time in the process: __shared__ arrays are static, since as thread_local ones
+// they would lie on the stack of every thread that the program makes.
 cudaError_t Machine::run(dim3 grid, dim3 block, size_t shared_bytes, const KernelLaunch& call) {
   static std::mutex one;
   const std::lock_guard lock(one);

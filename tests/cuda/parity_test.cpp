@@ -1,6 +1,7 @@
 // The CUDA column gives the bits of the CPU column, for every slot that it has.
-#include "taper/cuda/gemm_blas.h"
 #include "taper/tests/cuda/parity.h"
+
+#include "taper/cuda/gemm_blas.h"
 
 namespace taper::cuda {
 namespace {
