@@ -242,10 +242,21 @@ class PinnedDevice final : public CpuDevice {
     CpuDevice::unmap(first, pages);
   }
 
-  std::string name() const override { return "pinned host memory"; }
+#ifdef TAPER_CUDA_EMULATED
+  // A late copy reads what was freed before it ran, and may: the memory waits for it.
+  void poison(const void* data, size_t bytes) override {
+    if (!emulated::streams_are_late()) CpuDevice::poison(data, bytes);
+  }
+#endif
+
+  std::string name() const override {
+    return "pinned host memory";
+  }
 
  private:
-  void* page(size_t number) const { return base() + number * kPageBytes; }
+  void* page(size_t number) const {
+    return base() + number * kPageBytes;
+  }
 
   // As for a device's pages, what is refused is tried again later.
   void unregister(size_t number) {
@@ -257,11 +268,17 @@ class PinnedDevice final : public CpuDevice {
   std::vector<size_t> still_registered_;
 
   // See pinned_stream().
-  static size_t device_of(StreamId stream) { return (stream - 1) / kPinnedStreams; }
+  static size_t device_of(StreamId stream) {
+    return (stream - 1) / kPinnedStreams;
+  }
 
-  static StreamId id_of(StreamId stream) { return (stream - 1) % kPinnedStreams; }
+  static StreamId id_of(StreamId stream) {
+    return (stream - 1) % kPinnedStreams;
+  }
 
-  Marks& marks_of(StreamId stream) { return marks_.at(device_of(stream)); }
+  Marks& marks_of(StreamId stream) {
+    return marks_.at(device_of(stream));
+  }
 
   std::deque<Marks> marks_;
 };
