@@ -115,10 +115,14 @@ Block ArenaAllocator::allocate(std::size_t bytes, StreamId stream) {
 
 void ArenaAllocator::free(const Block& block, std::size_t requested, StreamId) noexcept {
   if (block.data == nullptr) return;
-  if (kPoisons) device_->poison(block.data, block.bytes);
-  if (is_planned(block)) return free_planned(block, requested);
+  if (is_planned(block)) {
+    if (kPoisons) device_->poison(block.data, block.bytes);
+    return free_planned(block, requested);
+  }
   BlockNode* node = node_of(block);
   Heap& heap = *heaps_[node->heap].load(std::memory_order_relaxed);
+  // A graph that is replayed writes again to what was freed while it was captured.
+  if (kPoisons && !heap.keeps_pages()) device_->poison(block.data, block.bytes);
   const std::lock_guard lock(heap.lock);
   heap.put(node, *device_);
   publish(heap);
