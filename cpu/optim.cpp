@@ -49,11 +49,7 @@ template <class T> class Blocks {
       for (Index i = begin; i < end; i += kBlock) {
         const Index n = end - i < kBlock ? end - i : kBlock;
         T* at[kMostOperands] = {};
-        for (int k = 0; k < count_; ++k) {
-          const bool in_place = flat_ && views_[k]->dtype == dtype_of<T>();
-          at[k] = in_place ? reinterpret_cast<T*>(data_[k]) + i : buffer[k];
-          if (!in_place) load(k, i, n, walk, buffer[k]);
-        }
+        bring(i, n, walk, buffer, at);
         step(at, n);
         for (int k = 0; k < count_; ++k) {
           if ((written >> k & 1U) != 0 && at[k] == buffer[k]) save(k, i, n, walk, buffer[k]);
@@ -64,6 +60,19 @@ template <class T> class Blocks {
   }
 
  private:
+  // Where the operands of a block are: in place, or in the buffer.
+  void bring(Index i,
+             Index n,
+             const Walk<kMostOperands>& walk,
+             T (&buffer)[kMostOperands][kBlock],
+             T* (&at)[kMostOperands]) const {
+    for (int k = 0; k < count_; ++k) {
+      const bool in_place = flat_ && views_[k]->dtype == dtype_of<T>();
+      at[k] = in_place ? reinterpret_cast<T*>(data_[k]) + i : buffer[k];
+      if (!in_place) load(k, i, n, walk, buffer[k]);
+    }
+  }
+
   static std::byte* lowest(const View& view) {
     Index back = 0;
     for (int d = 0; d < view.layout->ndim; ++d) {
