@@ -102,6 +102,22 @@ template <class... Args> class Kernel<void(const Exec&, Args...)> {
   Fn fn_;
 };
 
+// A count that a kernel goes on from. In captured work `moved` points to how far the count has
+// moved since the capture, in memory of the device (moved_since_capture); elsewhere it is null.
+struct Count {
+  std::uint64_t at = 0;
+  const std::uint64_t* moved = nullptr;
+
+  Count() = default;
+
+  // Implicit: a plain number does not move.
+  constexpr Count(std::uint64_t n) : at(n) {}  // NOLINT(google-explicit-constructor)
+
+  constexpr Count(std::uint64_t n, const std::uint64_t* from) : at(n), moved(from) {}
+
+  TAPER_INLINE std::uint64_t value() const { return moved == nullptr ? at : at + *moved; }
+};
+
 // 2-d convolution and pooling; (height, width) each.
 struct Window2d {
   std::int64_t kernel[2] = {1, 1};
@@ -118,7 +134,7 @@ struct AdamParam {
   InOut param, exp_avg, exp_avg_sq;
   InOut max_exp_avg_sq;  // amsgrad, else undefined
   In grad;
-  std::int64_t step;  // counts from 1
+  Count step;  // from 1
 
   void note(auto& reads, auto& writes) const {
     for (const View* v : {&param, &exp_avg, &exp_avg_sq, &max_exp_avg_sq}) {
@@ -253,8 +269,7 @@ struct Kernels {
   Kernel<void(const Exec&, Out index, In)> first_nonfinite;  // out is one i64
 
   // Random numbers: element i depends on (seed, offset, i) alone. Philox-4x32-10.
-  using Random =
-      Kernel<void(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double)>;
+  using Random = Kernel<void(const Exec&, Out, Count seed, Count offset, double, double)>;
   Random uniform;    // [a, b)
   Random normal;     // (mean, std)
   Random bernoulli;  // 1 with probability a

@@ -1,7 +1,7 @@
 // What one step of Adam, AdamW and SGD does to one element, on every machine.
 #pragma once
 #include "taper/core/kernels.h"
-#include "taper/core/math_base.h"
+#include "taper/core/math_pow.h"
 
 // Note [Optimizer steps]
 // The arithmetic, its order and its constants (made in double, then rounded) are PyTorch's.
@@ -23,14 +23,14 @@ template <class T> struct AdamConstants {
 
   AdamConstants() = default;
 
-  AdamConstants(const AdamHyper& h, std::int64_t t)
+  TAPER_INLINE AdamConstants(const AdamHyper& h, std::uint64_t t)
       : keep1(static_cast<T>(h.beta1)),
         add1(static_cast<T>(1 - h.beta1)),
         keep2(static_cast<T>(h.beta2)),
         add2(static_cast<T>(1 - h.beta2)),
-        root(static_cast<T>(__builtin_sqrt(1 - __builtin_pow(h.beta2, static_cast<double>(t))))),
+        root(static_cast<T>(math::sqrt(1 - math::pow(h.beta2, static_cast<double>(t))))),
         eps(static_cast<T>(h.eps)),
-        step(static_cast<T>(-h.lr / (1 - __builtin_pow(h.beta1, static_cast<double>(t))))),
+        step(static_cast<T>(-h.lr / (1 - math::pow(h.beta1, static_cast<double>(t))))),
         shrink(static_cast<T>(1 - h.lr * h.weight_decay)),
         decay(static_cast<T>(h.weight_decay)) {}
 

@@ -75,10 +75,10 @@ void first_nonfinite(const Exec&, Out index, In);
 bool any_nonfinite(const void* x, std::int64_t n, DType dtype);  // n dense elements
 
 // random.cpp
-void uniform(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
-void normal(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
-void bernoulli(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
-void randint(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double, double);
+void uniform(const Exec&, Out, Count seed, Count offset, double, double);
+void normal(const Exec&, Out, Count seed, Count offset, double, double);
+void bernoulli(const Exec&, Out, Count seed, Count offset, double, double);
+void randint(const Exec&, Out, Count seed, Count offset, double, double);
 
 // norm.cpp
 void layer_norm(const Exec&, Out y, Out mean, Out rstd, In x, In weight, In bias, double eps);

@@ -141,7 +141,7 @@ template <class T> void keep_largest(T* __restrict largest, const T* __restrict 
 }
 
 template <class T> void adam_step(const AdamParam& param, const AdamHyper& hyper) {
-  const fn::AdamConstants<T> constants(hyper, param.step);
+  const fn::AdamConstants<T> constants(hyper, param.step.at);
   const bool amsgrad = param.max_exp_avg_sq.defined();
   const View* const views[] = {&param.param, &param.grad, &param.exp_avg, &param.exp_avg_sq,
                                &param.max_exp_avg_sq};

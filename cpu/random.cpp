@@ -88,15 +88,15 @@ template <class E, class T, class Make> void fill_random(const Out& out, const M
 
 // Bytes: the output once. About 100 integer operations for four numbers, and a logarithm, a square
 // root, a sine and a cosine for two normal ones.
-void uniform(const Exec&, Out out, std::uint64_t seed, std::uint64_t offset, double a, double b) {
+void uniform(const Exec&, Out out, Count seed, Count offset, double a, double b) {
   visit_floating(out.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     using T = Made<E>;
     const T from = static_cast<T>(a), to = static_cast<T>(b);
     fill_random<E, T>(out, [=](Lanes<T>& out_lanes, std::uint64_t first) {
       Lanes<std::uint32_t> high, low;
-      make_words(high, seed, offset + first, 0);
-      make_low_words<T>(low, seed, offset + first);
+      make_words(high, seed.at, offset.at + first, 0);
+      make_low_words<T>(low, seed.at, offset.at + first);
       for (Index l = 0; l < kLanes; ++l) {
         for (Index block = 0; block < kBlocks; ++block) {
           const T unit = philox::uniform<T>(high.lane[l][block], low.lane[l][block]);
@@ -107,16 +107,15 @@ void uniform(const Exec&, Out out, std::uint64_t seed, std::uint64_t offset, dou
   });
 }
 
-void normal(
-    const Exec&, Out out, std::uint64_t seed, std::uint64_t offset, double mean, double std) {
+void normal(const Exec&, Out out, Count seed, Count offset, double mean, double std) {
   visit_floating(out.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     using T = Made<E>;
     const T center = static_cast<T>(mean), scale = static_cast<T>(std);
     fill_random<E, T>(out, [=](Lanes<T>& out_lanes, std::uint64_t first) {
       Lanes<std::uint32_t> high, low;
-      make_words(high, seed, offset + first, 0);
-      make_low_words<T>(low, seed, offset + first);
+      make_words(high, seed.at, offset.at + first, 0);
+      make_low_words<T>(low, seed.at, offset.at + first);
       for (Index l = 0; l < 2; ++l) {  // as philox::normal_block pairs the lanes
         for (Index block = 0; block < kBlocks; ++block) {
           const auto pair = philox::normal_pair<T>(high.lane[l][block], low.lane[l][block],
@@ -129,12 +128,12 @@ void normal(
   });
 }
 
-void bernoulli(const Exec&, Out out, std::uint64_t seed, std::uint64_t offset, double p, double) {
+void bernoulli(const Exec&, Out out, Count seed, Count offset, double p, double) {
   visit_dtype(out.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     fill_random<E, float>(out, [=](Lanes<float>& out_lanes, std::uint64_t first) {
       Lanes<std::uint32_t> high;
-      make_words(high, seed, offset + first, 0);
+      make_words(high, seed.at, offset.at + first, 0);
       for (Index l = 0; l < kLanes; ++l) {
         for (Index block = 0; block < kBlocks; ++block) {
           out_lanes.lane[l][block] = philox::bernoulli(high.lane[l][block], p) ? 1.0f : 0.0f;
@@ -144,15 +143,15 @@ void bernoulli(const Exec&, Out out, std::uint64_t seed, std::uint64_t offset, d
   });
 }
 
-void randint(const Exec&, Out out, std::uint64_t seed, std::uint64_t offset, double a, double b) {
+void randint(const Exec&, Out out, Count seed, Count offset, double a, double b) {
   const auto start = static_cast<std::uint64_t>(static_cast<std::int64_t>(a));
   const auto range = static_cast<std::uint64_t>(static_cast<std::int64_t>(b)) - start;
   visit_dtype(out.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     fill_random<E, std::int64_t>(out, [=](Lanes<std::int64_t>& out_lanes, std::uint64_t first) {
       Lanes<std::uint32_t> high, low;
-      make_words(high, seed, offset + first, 0);
-      make_words(low, seed, offset + first, 1);
+      make_words(high, seed.at, offset.at + first, 0);
+      make_words(low, seed.at, offset.at + first, 1);
       for (Index l = 0; l < kLanes; ++l) {
         for (Index block = 0; block < kBlocks; ++block) {
           const std::uint64_t x = philox::below(high.lane[l][block], low.lane[l][block], range);

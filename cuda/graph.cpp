@@ -20,6 +20,8 @@
 // - Memory comes from a pool of the graph's; a stream that joins gets it too (note_wait).
 // - Marks of the allocator are events; one that was recorded in a captured stream is good for waits
 //   in the same capture alone, see Marks.
+// - Counts of the host go on from replay to replay: a kernel is given the count at the capture, and
+//   reads how far it has moved since from words that each replay writes first.
 // - Memory that free blocks of a captured stream lie on may move to other streams at once: the
 //   device was waited for when the capture began, and nothing has run on the stream since.
 namespace taper::cuda {
@@ -31,6 +33,16 @@ struct CUDAGraph::State {
   bool captures = false;
   cudaGraphExec_t exec = nullptr;
   Event replayed;  // the latest replay
+
+  // A count that captured work goes on from: where it stood, and how far the capture moved it.
+  struct Followed {
+    std::shared_ptr<ReplayCount> count;
+    std::uint64_t start, stride;
+  };
+
+  static constexpr std::size_t kWords = 256;  // of one storage
+  std::vector<Followed> followed;
+  std::vector<Ref<Storage>> words;  // kWords counts in each, in the order of `followed`
 
   Allocator& memory() const { return allocator_for(device); }
 
@@ -46,7 +58,44 @@ struct CUDAGraph::State {
     streams.clear();
   }
 
+  MovedCount follow(const std::shared_ptr<ReplayCount>& count) {
+    std::size_t i = 0;
+    while (i < followed.size() && followed[i].count != count) ++i;
+    if (i == followed.size()) {
+      if (i % kWords == 0)
+        words.push_back(Storage::allocate(kWords * sizeof(std::uint64_t), device));
+      followed.push_back({count, count->load(), 0});
+    }
+    const Ref<Storage>& memory = words[i / kWords];
+    return {static_cast<const std::uint64_t*>(memory->data()) + i % kWords, memory};
+  }
+
+  // What was captured has not run: the counts stand where they stood.
+  void rewind() {
+    for (Followed& f : followed) {
+      f.stride = f.count->load() - f.start;
+      f.count->fetch_sub(f.stride);
+    }
+  }
+
+  // Gives the next replay, on `stream`, how far each count has moved, and moves it on.
+  void advance(cudaStream_t stream) {
+    for (std::size_t first = 0; first < followed.size(); first += kWords) {
+      std::uint64_t moved[kWords];
+      const std::size_t n = std::min(kWords, followed.size() - first);
+      for (std::size_t i = 0; i < n; ++i) {
+        const Followed& f = followed[first + i];
+        moved[i] = f.count->fetch_add(f.stride) - f.start;
+      }
+      // The host's memory is copied before the call returns.
+      TAPER_CUDA_CHECK(cudaMemcpyAsync(words[first / kWords]->data(), moved,
+                                       n * sizeof(std::uint64_t), cudaMemcpyHostToDevice, stream));
+    }
+  }
+
   void release_pool() {
+    followed.clear();
+    words.clear();
     if (pool != 0) memory().release_pool(std::exchange(pool, PoolId{0}));
   }
 };
@@ -64,6 +113,7 @@ cudaError_t end_capture(CUDAGraph::State& state, cudaGraph_t* graph) {
     note_success(state.device.index(), launches_noted(state.device.index()),
                  stream_of(state.device, joined));
   }
+  state.rewind();
   state.leave();
   state.captures = false;
   capturing = nullptr;
@@ -135,6 +185,7 @@ void CUDAGraph::replay(SourceLoc loc) {
   const Stream stream = current_stream(s.device);
   const DeviceGuard guard(s.device.index());
   const cudaStream_t there = stream_of(s.device, stream.id());
+  s.advance(there);
   note_launch(s.device.index(), there);
   TAPER_CUDA_CHECK(cudaGraphLaunch(s.exec, there));
   s.replayed.record(stream, loc);
@@ -204,6 +255,11 @@ namespace taper {
 bool is_current_stream_capturing(Device device) {
   if (!device.is_cuda()) return false;
   return cuda::capture_of(cuda::stream_of(device, current_stream(device).id())) != 0;
+}
+
+MovedCount moved_since_capture(Device device, const std::shared_ptr<ReplayCount>& count) {
+  if (cuda::capturing == nullptr || cuda::capturing->device != device) return {};
+  return is_current_stream_capturing(device) ? cuda::capturing->follow(count) : MovedCount{};
 }
 
 }  // namespace taper

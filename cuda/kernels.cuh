@@ -96,9 +96,9 @@ void count_nonzero(const Exec&, Out count, In);
 void nonzero(const Exec&, Out rows, In);
 
 // random.cu
-void uniform(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double a, double b);
-void normal(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double mean, double std);
-void bernoulli(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double p, double);
-void randint(const Exec&, Out, std::uint64_t seed, std::uint64_t offset, double a, double b);
+void uniform(const Exec&, Out, Count seed, Count offset, double a, double b);
+void normal(const Exec&, Out, Count seed, Count offset, double mean, double std);
+void bernoulli(const Exec&, Out, Count seed, Count offset, double p, double);
+void randint(const Exec&, Out, Count seed, Count offset, double a, double b);
 
 }  // namespace taper::cuda

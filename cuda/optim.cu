@@ -1,4 +1,5 @@
 // One step of Adam, AdamW and SGD over many parameters by few launches.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,8 @@
 // A launch takes a table of parameters as its argument, as many as fit. Each is cut into chunks, a
 // chunk is the work of one block, and a block finds its parameter by the number of its chunk. State
 // is stored in any floating dtypes and computed with in one; operands that do not lie alike are
-// brought to scratch, and back.
+// brought to scratch, and back. What Adam computes of its count of steps is an argument, or, where
+// the count moves from replay to replay, made by a kernel of its own before.
 namespace taper::cuda {
 namespace {
 
@@ -77,7 +79,12 @@ template <class T> struct AdamRule {
   static constexpr int kOperands = 5;
   using Number = T;
   fn::AdamConstants<T> c;
+  const fn::AdamConstants<T>* made;  // on the device, instead of c; or null
   bool decays, decoupled, amsgrad;
+
+  __device__ void prepare() {
+    if (made != nullptr) c = *made;
+  }
 
   __device__ void operator()(T (&x)[kOperands][kPack], int j) const {
     T &p = x[0][j], g = x[1][j], &m = x[2][j], &v = x[3][j], &largest = x[4][j];
@@ -95,6 +102,8 @@ template <class T> struct SgdRule {
   using Number = T;
   fn::SgdConstants<T> c;
   bool decays, momentum, first, nesterov;
+
+  __device__ void prepare() {}
 
   __device__ void operator()(T (&x)[kOperands][kPack], int j) const {
     T &p = x[0][j], g = x[1][j], &b = x[2][j];
@@ -148,12 +157,14 @@ template <class Rule> __global__ void step_kernel(Table<Rule> table) {
     else last = middle - 1;
   }
   const Entry<Rule>& entry = table.entries[at];
+  Rule rule = entry.rule;
+  rule.prepare();
   const Index begin = Index{blockIdx.x - entry.first_chunk} * kChunk;
   const Index end = begin + kChunk < entry.numel ? begin + kChunk : entry.numel;
   for (Index i = begin + threadIdx.x * kPack; i < end; i += blockDim.x * kPack) {
     T x[size_t{Rule::kOperands}][size_t{kPack}] = {};
     load_all(entry, i, end - i, x, std::make_index_sequence<Rule::kOperands>{});
-    for (int j = 0; j < kPack; ++j) entry.rule(x, j);
+    for (int j = 0; j < kPack; ++j) rule(x, j);
     store_all(entry, i, end - i, x, std::make_index_sequence<Rule::kOperands>{});
   }
 }
@@ -235,11 +246,51 @@ template <class Rule> class Steps {
   std::vector<Brought> brought_;
 };
 
+// Counts of steps, as many as fit into a launch.
+struct Counts {
+  static constexpr size_t kMost = kMostBytes / sizeof(Count) - 8;
+  Count of[kMost];
+};
+
+static_assert(Counts::kMost <= kThreads);
+
 template <class T>
-void add_adam(Steps<AdamRule<T>>& steps, const AdamParam& p, const AdamHyper& hyper) {
-  steps.add({fn::AdamConstants<T>(hyper, p.step), hyper.weight_decay != 0, hyper.decoupled,
-             p.max_exp_avg_sq.defined()},
-            {&p.param, &p.grad, &p.exp_avg, &p.exp_avg_sq, &p.max_exp_avg_sq});
+__global__ void make_constants(fn::AdamConstants<T>* to, Counts counts, size_t n, AdamHyper hyper) {
+  const size_t i = threadIdx.x;
+  if (i < n) to[i] = fn::AdamConstants<T>(hyper, counts.of[i].value());
+}
+
+// The constants of each parameter, in scratch, where a count moves. Else null.
+template <class T>
+const fn::AdamConstants<T>* moving_constants(const Exec& exec,
+                                             ArrayRef<AdamParam> params,
+                                             const AdamHyper& hyper) {
+  bool moves = false;
+  for (const AdamParam& param : params) moves = moves || param.step.moved != nullptr;
+  if (!moves) return nullptr;
+  using Constants = fn::AdamConstants<T>;
+  auto* to = static_cast<Constants*>(exec.scratch(params.size() * sizeof(Constants)));
+  for (size_t first = 0; first < params.size(); first += Counts::kMost) {
+    Counts counts;
+    const size_t n = std::min(Counts::kMost, params.size() - first);
+    for (size_t i = 0; i < n; ++i) counts.of[i] = params[first + i].step;
+    launch_on(exec, 1, kThreads, make_constants<T>, to + first, counts, n, hyper);
+  }
+  return to;
+}
+
+template <class T>
+void step_adam(const Exec& exec, ArrayRef<AdamParam> params, const AdamHyper& hyper) {
+  Steps<AdamRule<T>> steps(exec);
+  const fn::AdamConstants<T>* made = moving_constants<T>(exec, params, hyper);
+  for (size_t i = 0; i < params.size(); ++i) {
+    const AdamParam& p = params[i];
+    if ((p.param.dtype == kFloat64) != std::is_same_v<T, double>) continue;
+    steps.add({fn::AdamConstants<T>(hyper, p.step.at), made == nullptr ? nullptr : made + i,
+               hyper.weight_decay != 0, hyper.decoupled, p.max_exp_avg_sq.defined()},
+              {&p.param, &p.grad, &p.exp_avg, &p.exp_avg_sq, &p.max_exp_avg_sq});
+  }
+  steps.finish();
 }
 
 template <class T>
@@ -256,14 +307,8 @@ void add_sgd(Steps<SgdRule<T>>& steps, const SgdParam& p, const SgdHyper& hyper)
 
 // Bytes, in f32: 28 for each element, 36 with amsgrad.
 void adam(const Exec& exec, ArrayRef<AdamParam> params, const AdamHyper& hyper) {
-  Steps<AdamRule<double>> in_double(exec);
-  Steps<AdamRule<float>> in_float(exec);
-  for (const AdamParam& param : params) {
-    if (param.param.dtype == kFloat64) add_adam(in_double, param, hyper);
-    else add_adam(in_float, param, hyper);
-  }
-  in_double.finish();
-  in_float.finish();
+  step_adam<double>(exec, params, hyper);
+  step_adam<float>(exec, params, hyper);
 }
 
 // Bytes, in f32: 12 for each element, 20 with momentum.

@@ -14,10 +14,11 @@ template <class E> struct alignas(sizeof(E) < 4 ? 4 * sizeof(E) : 16) Pack {
 
 // make(index) gives the four numbers of block `index` of the stream.
 template <class E, class Make>
-__global__ void fill_random(E* out, Index n, std::uint64_t offset, bool aligned, Make make) {
+__global__ void fill_random(E* out, Index n, Count offset, bool aligned, Make make) {
   constexpr auto kLanes = static_cast<Index>(philox::kLanes);
+  const std::uint64_t first = offset.value();
   for (Index i = first_index() * kLanes; i < n; i += index_step() * kLanes) {
-    const auto made = make(offset + static_cast<std::uint64_t>(i / kLanes));
+    const auto made = make(first + static_cast<std::uint64_t>(i / kLanes));
     Pack<E> pack;
     for (Index l = 0; l < kLanes; ++l) pack.lane[l] = static_cast<E>(made.lane[l]);
     if (aligned && n - i >= kLanes) {
@@ -29,7 +30,7 @@ __global__ void fill_random(E* out, Index n, std::uint64_t offset, bool aligned,
 }
 
 template <class E, class Make>
-void fill_with(const Exec& exec, const Out& out, std::uint64_t offset, const Make& make) {
+void fill_with(const Exec& exec, const Out& out, Count offset, const Make& make) {
   const Index n = out.layout->numel();
   DenseOut to(exec, out);
   const bool aligned = reinterpret_cast<std::uintptr_t>(to.data()) % alignof(Pack<E>) == 0;
@@ -43,33 +44,33 @@ void fill_with(const Exec& exec, const Out& out, std::uint64_t offset, const Mak
 
 template <class E> struct Uniform {
   using T = Compute<E>;
-  std::uint64_t seed;
+  Count seed;
   T from, to;
 
   __device__ philox::Four<T> operator()(std::uint64_t index) const {
-    philox::Four<T> x = philox::uniform_block<T>(seed, index);
+    philox::Four<T> x = philox::uniform_block<T>(seed.value(), index);
     for (T& lane : x.lane) lane = philox::uniform_stored_as<E>(lane, from, to);
     return x;
   }
 };
 
 template <class T> struct Normal {
-  std::uint64_t seed;
+  Count seed;
   T mean, std;
 
   __device__ philox::Four<T> operator()(std::uint64_t index) const {
-    philox::Four<T> x = philox::normal_block<T>(seed, index);
+    philox::Four<T> x = philox::normal_block<T>(seed.value(), index);
     for (T& lane : x.lane) lane = math::fma(lane, std, mean);
     return x;
   }
 };
 
 struct Bernoulli {
-  std::uint64_t seed;
+  Count seed;
   double p;
 
   __device__ philox::Four<float> operator()(std::uint64_t index) const {
-    const philox::Words words = philox::block(seed, index, 0);
+    const philox::Words words = philox::block(seed.value(), index, 0);
     philox::Four<float> x;
     for (std::uint64_t l = 0; l < philox::kLanes; ++l) {
       x.lane[l] = philox::bernoulli(words.lane[l], p) ? 1.0f : 0.0f;
@@ -83,10 +84,12 @@ struct Integers {
 };
 
 struct Randint {
-  std::uint64_t seed, start, range;
+  Count seed;
+  std::uint64_t start, range;
 
   __device__ Integers operator()(std::uint64_t index) const {
-    const philox::Words high = philox::block(seed, index, 0), low = philox::block(seed, index, 1);
+    const std::uint64_t key = seed.value();
+    const philox::Words high = philox::block(key, index, 0), low = philox::block(key, index, 1);
     Integers x;
     for (std::uint64_t l = 0; l < philox::kLanes; ++l) {
       const std::uint64_t below = philox::below(high.lane[l], low.lane[l], range);
@@ -98,8 +101,7 @@ struct Randint {
 
 }  // namespace
 
-void uniform(
-    const Exec& exec, Out out, std::uint64_t seed, std::uint64_t offset, double a, double b) {
+void uniform(const Exec& exec, Out out, Count seed, Count offset, double a, double b) {
   visit_floating(out.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     using T = Compute<E>;
@@ -107,8 +109,7 @@ void uniform(
   });
 }
 
-void normal(
-    const Exec& exec, Out out, std::uint64_t seed, std::uint64_t offset, double mean, double std) {
+void normal(const Exec& exec, Out out, Count seed, Count offset, double mean, double std) {
   visit_floating(out.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     using T = Compute<E>;
@@ -116,15 +117,13 @@ void normal(
   });
 }
 
-void bernoulli(
-    const Exec& exec, Out out, std::uint64_t seed, std::uint64_t offset, double p, double) {
+void bernoulli(const Exec& exec, Out out, Count seed, Count offset, double p, double) {
   visit_dtype(out.dtype, [&](auto type) {
     fill_with<typename decltype(type)::type>(exec, out, offset, Bernoulli{seed, p});
   });
 }
 
-void randint(
-    const Exec& exec, Out out, std::uint64_t seed, std::uint64_t offset, double a, double b) {
+void randint(const Exec& exec, Out out, Count seed, Count offset, double a, double b) {
   const auto start = static_cast<std::uint64_t>(static_cast<std::int64_t>(a));
   const auto range = static_cast<std::uint64_t>(static_cast<std::int64_t>(b)) - start;
   visit_dtype(out.dtype, [&](auto type) {

@@ -79,7 +79,7 @@ OrderedDict<std::string, Tensor> Optimizer::state_dict() const {
   const std::vector<std::string> names = state_names();
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const State& s = states_[i];
-    out.insert(str(i, ".step"), scalar_tensor(s.step, kInt64));
+    out.insert(str(i, ".step"), scalar_tensor(static_cast<std::int64_t>(s.step->load()), kInt64));
     for (std::size_t k = 0; k < s.tensors.size(); ++k) {
       if (s.tensors[k].defined()) out.insert(str(i, ".", names[k]), s.tensors[k]);
     }
@@ -101,7 +101,7 @@ void Optimizer::load_state_dict(const OrderedDict<std::string, Tensor>& state, L
       const Tensor* step = state.find(str(i, ".step"));
       TAPER_CHECK(step != nullptr, "load_state_dict: the state has no '", i,
                   ".step'; it was saved for other parameters");
-      s.step = step->item().to_int();
+      *s.step = static_cast<std::uint64_t>(step->item().to_int());
       ++used;
       for (std::size_t k = 0; k < names.size(); ++k) {
         const Tensor* t = state.find(str(i, ".", names[k]));

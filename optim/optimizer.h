@@ -7,6 +7,7 @@
 
 #include "taper/autograd/grad_mode.h"
 #include "taper/core/base/ordered_dict.h"
+#include "taper/core/cuda_graph.h"
 #include "taper/core/tensor.h"
 
 namespace taper::optim {
@@ -90,7 +91,7 @@ class Optimizer {
 
   // What is kept for one parameter.
   struct State {
-    std::int64_t step = 0;
+    std::shared_ptr<ReplayCount> step = std::make_shared<ReplayCount>(0);
     std::vector<Tensor> tensors;  // in the order of state_names(); undefined until needed
   };
 

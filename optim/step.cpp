@@ -44,6 +44,12 @@ std::vector<Work> works_of(const OptimizerParamGroup& group, std::size_t first_i
   return works;
 }
 
+// One more step. A graph that captures it counts on at each replay.
+Count count_step(const std::shared_ptr<ReplayCount>& steps, Device device) {
+  const MovedCount moved = device.is_cuda() ? moved_since_capture(device, steps) : MovedCount{};
+  return {++*steps, moved.at};
+}
+
 // The line of the step, its name in errors, and no recording.
 class Step {
  public:
@@ -103,7 +109,7 @@ void SGD::step(Loc loc) {
         SgdParam p;
         p.param = w.param.as<InOut>();
         p.grad = w.grad.as<In>();
-        ++s.step;
+        count_step(s.step, w.param.device());
         p.first = s.tensors.empty();  // momentum may begin at any step
         if (hyper.momentum != 0) p.momentum_buffer = state_tensor(s, 0, w.param).as<InOut>();
         params.push_back(p);
@@ -154,7 +160,7 @@ void Adam::step(Loc loc) {
         p.exp_avg = state_tensor(s, 0, w.param).as<InOut>();
         p.exp_avg_sq = state_tensor(s, 1, w.param).as<InOut>();
         if (o.amsgrad()) p.max_exp_avg_sq = state_tensor(s, 2, w.param).as<InOut>();
-        p.step = ++s.step;
+        p.step = count_step(s.step, w.param.device());
         params.push_back(p);
       }
       const Device device = works[0].param.device();

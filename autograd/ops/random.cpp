@@ -7,19 +7,20 @@
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/shape.h"
+#include "taper/core/cuda_graph.h"
 #include "taper/core/philox.h"
 #include "taper/core/promote.h"
 
 namespace taper {
 
 struct Generator::Stream {
-  std::mutex mutex;
-  State state;
+  std::mutex mutex;  // for the two as one
+  ReplayCount seed, offset;
+
+  explicit Stream(std::uint64_t seed_in) : seed(seed_in), offset(0) {}
 };
 
-Generator::Generator(std::uint64_t seed) : stream_(std::make_shared<Stream>()) {
-  stream_->state.seed = seed;
-}
+Generator::Generator(std::uint64_t seed) : stream_(std::make_shared<Stream>(seed)) {}
 
 void Generator::set_current_seed(std::uint64_t seed) const {
   set_state({seed, 0});
@@ -34,19 +35,29 @@ std::uint64_t Generator::seed() const {
 
 Generator::State Generator::state() const {
   const std::lock_guard lock(stream_->mutex);
-  return stream_->state;
+  return {stream_->seed, stream_->offset};
 }
 
 void Generator::set_state(const State& state) const {
   const std::lock_guard lock(stream_->mutex);
-  stream_->state = state;
+  stream_->seed = state.seed;
+  stream_->offset = state.offset;
 }
 
 Generator::State Generator::draw(std::int64_t numel) const {
   const std::lock_guard lock(stream_->mutex);
-  const State from = stream_->state;
-  stream_->state.offset += philox::blocks_for(static_cast<std::uint64_t>(numel));
-  return from;
+  return {stream_->seed,
+          stream_->offset.fetch_add(philox::blocks_for(static_cast<std::uint64_t>(numel)))};
+}
+
+Generator::Drawn Generator::draw(std::int64_t numel, Device device) const {
+  const auto moved = [&](ReplayCount& count) {
+    return moved_since_capture(device, std::shared_ptr<ReplayCount>(stream_, &count));
+  };
+  MovedCount seed, offset;
+  if (device.is_cuda()) seed = moved(stream_->seed), offset = moved(stream_->offset);
+  const State from = draw(numel);
+  return {{from.seed, seed.at}, {from.offset, offset.at}, seed.memory, offset.memory};
 }
 
 const Generator& default_generator() {
@@ -71,7 +82,7 @@ struct Draw {
 constexpr Draw kUnit{&Kernels::uniform, 0, 1}, kStandard{&Kernels::normal, 0, 1};
 
 void fill(const Exec& exec, const Tensor& t, const Draw& draw, const Generator& generator) {
-  const Generator::State from = generator.draw(t.numel());
+  const Generator::Drawn from = generator.draw(t.numel(), t.device());
   if (t.numel() == 0) return;
   (kernels_for(t.device()).*draw.slot)(exec, t.as<Out>(), from.seed, from.offset, draw.a, draw.b);
 }
@@ -302,7 +313,7 @@ Tensor dropout(const TensorArg& x, double p, bool train) {
   const Call call(x.loc);
   check_probability(p, "dropout");
   if (!train || p == 0 || x->numel() == 0) return *x;
-  return apply(ops::Dropout(p, default_generator().draw(x->numel())), {&*x});
+  return apply(ops::Dropout(p, default_generator().draw(x->numel(), x->device())), {&*x});
 }
 
 }  // namespace taper

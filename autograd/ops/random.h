@@ -5,6 +5,7 @@
 
 #include "taper/autograd/op.h"
 #include "taper/autograd/ops/create.h"
+#include "taper/core/kernels.h"
 
 namespace taper {
 
@@ -31,6 +32,12 @@ class Generator {
   // Takes the numbers of `numel` elements off the stream: where they begin. What is taken depends
   // on numel alone, so that runs on other devices and dtypes stay in step.
   State draw(std::int64_t numel) const;
+  // The same for a kernel on the device: a graph that captures it draws on at each replay.
+  struct Drawn {
+    Count seed, offset;
+    Ref<Storage> seed_memory, offset_memory;  // of what they point to
+  };
+  Drawn draw(std::int64_t numel, Device device) const;
 
  private:
   struct Stream;
@@ -137,14 +144,14 @@ class Dropout final : public OpOf<Dropout> {
  public:
   static constexpr const char* kName = "dropout";
 
-  Dropout(double p, const Generator::State& from) : p_(p), from_(from) {}
+  Dropout(double p, const Generator::Drawn& from) : p_(p), from_(from) {}
 
   void forward(Frame& f) override;
   Grads backward(const Reverse& r) const override;
 
  private:
   double p_;
-  Generator::State from_;
+  Generator::Drawn from_;
 };
 
 }  // namespace ops

@@ -42,7 +42,7 @@ void check_adam(
       param.exp_avg_sq = {v.view()};
       if (amsgrad) param.max_exp_avg_sq = {largest.view()};
       param.grad = grad.in();
-      param.step = t;
+      param.step = static_cast<std::uint64_t>(t);
       column.kernels->adam(Exec(kCPU), ArrayRef<AdamParam>(&param, 1), h);
       for (std::int64_t i = 0; i < p.numel(); ++i) {
         reference::adam(expected[static_cast<std::size_t>(i)], grad.get(i), t, h.lr, h.beta1,
@@ -146,7 +146,7 @@ TEST(Optimizers, ThreadsAndInstructionSetsDoNotChangeBits) {
       adam.exp_avg = {m.view()};
       adam.exp_avg_sq = {v.view()};
       adam.grad = grad.in();
-      adam.step = t;
+      adam.step = static_cast<std::uint64_t>(t);
       kernels.adam(Exec(kCPU), ArrayRef<AdamParam>(&adam, 1), {0.1, 0.9, 0.999, 1e-8, 0.1, false});
       const SgdParam sgd{{q.view()}, {b.view()}, grad.in(), t == 1};
       kernels.sgd(Exec(kCPU), ArrayRef<SgdParam>(&sgd, 1), {0.1, 0.9, 0, 0.1, true});

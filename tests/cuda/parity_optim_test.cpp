@@ -49,7 +49,7 @@ void check_adam(std::deque<Operands>& all, const AdamHyper& hyper, bool amsgrad)
         param.exp_avg_sq = on<InOut>(cpu, one.second);
         if (amsgrad) param.max_exp_avg_sq = on<InOut>(cpu, one.largest);
         param.grad = on<In>(cpu, one.grad);
-        param.step = static_cast<std::int64_t>(params.size() % 7) + 1;
+        param.step = params.size() % 7 + 1;
         params.push_back(param);
       }
       adam(exec, params, hyper);
