@@ -119,6 +119,10 @@ void scatters(Report& report, const Scale& s) {
   report.add("index_select", 1000 * taken, "ms");
   const double added = device_seconds([&] { bench::keep(to.scatter_add(0, index, source)); });
   report.add("scatter_add, in order", 1000 * added, "ms", added / taken, "its time");
+  allow_atomic_adds(true);
+  const double atomic = device_seconds([&] { bench::keep(to.scatter_add(0, index, source)); });
+  allow_atomic_adds(false);
+  report.add("scatter_add, by atomics", 1000 * atomic, "ms", atomic / taken, "its time");
 }
 
 void transfers(Report& report, const Scale& s) {

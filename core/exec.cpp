@@ -16,6 +16,8 @@ thread_local constinit FiniteWatch* finite_watch = nullptr;
 
 namespace {
 
+constinit std::atomic<bool> atomic_adds{false};
+
 // Who changes the list waits for the kernels that are being watched; new ones wait for him, so they
 // cannot keep him for ever by taking over from one another.
 constinit SpinLock changing_lock;
@@ -50,6 +52,14 @@ class Change {
 };
 
 }  // namespace
+
+void allow_atomic_adds(bool on) {
+  atomic_adds.store(on, std::memory_order_relaxed);
+}
+
+bool atomic_adds_allowed() {
+  return atomic_adds.load(std::memory_order_relaxed);
+}
 
 void install(Probe& added) {
   const Change change;

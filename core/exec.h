@@ -39,6 +39,12 @@ struct FiniteWatch {
 // For the kernel that this thread calls next; null unless somebody looks.
 extern thread_local constinit FiniteWatch* finite_watch __attribute__((tls_model("initial-exec")));
 
+// Lets scatter_add, index_add and index_put add f32 and f64 on a CUDA device by atomics. That saves
+// sorting where they lead, but the order of the sums, and so their last bits, differ from run to
+// run. Off until asked for; under set_deterministic(true) these ops then throw. For all threads.
+void allow_atomic_adds(bool on);
+bool atomic_adds_allowed();
+
 // How one kernel runs. A kernel allocates nothing but scratch, which dies with the Exec.
 class Exec {
  public:

@@ -254,7 +254,7 @@ struct Kernels {
 
   // Indexing; indices are i64, in range (checked before, or an error for the range checks here).
   Kernel<void(const Exec&, Out, In x, In index, int dim)> gather;
-  // out[index] = / += src along dim. scatter_add: deterministic, in the order of src.
+  // out[index] = / += src along dim; sums in the order of src unless atomic_adds_allowed().
   Kernel<void(const Exec&, InOut, In index, In src, int dim)> scatter, scatter_add;
   Kernel<void(const Exec&, Out, In x, In index, int dim)> index_select;  // 1-d index
   Kernel<void(const Exec&, InOut, In index, In src, int dim)> index_add;

@@ -12,7 +12,8 @@
 // the positions that have an index of their own, are first sorted by where they lead, stably: those
 // of one place then stand together, in the order of the source, and one thread adds them all, or
 // writes the last of them. The columns, dims along which the index stays the same, share what was
-// sorted. No float is added atomically, so the bits are those of the CPU.
+// sorted. So the bits are those of the CPU; allow_atomic_adds() gives them up for the time of the
+// sort.
 // Bytes beyond the CPU's: 20 a row for each digit that it takes to tell places apart.
 namespace taper::cuda {
 namespace {
@@ -151,6 +152,13 @@ __global__ void add_runs(E* indexed, const E* plain, Rows rows, Side columns, So
   }
 }
 
+template <class E, class W> __global__ void add_atomically(E* indexed, const E* plain, Rows rows) {
+  for (Index i = first_index(); i < rows.count; i += index_step()) {
+    const Place place = place_of_row<W>(rows, i);
+    atomicAdd(indexed + place.indexed, plain[place.plain]);
+  }
+}
+
 // Calls fn with the Width that walks `numel` elements by `indices` index tensors.
 template <class Fn> void visit_width(Index numel, int indices, const Fn& fn) {
   if (numel > 0x7fffffff) return fn(Width<std::uint64_t, kMaxDims>{});
@@ -186,10 +194,22 @@ template <class Key> Sorted sort_rows(const Exec& exec, const Rows& rows, Index 
   return {sorter.items(), runs};
 }
 
+template <class E>
+void add_by_atomics(const Exec& exec, const View& indexed, const View& plain, const Rows& rows) {
+  visit_width(rows.count, rows.indices, [&](auto width) {
+    launch_on(exec, blocks_for(rows.count), kThreads, add_atomically<E, decltype(width)>,
+              indexed.as<E>(), plain.as<const E>(), rows);
+  });
+}
+
 void scatter_by(
     const Exec& exec, const View& indexed, const View& plain, const IndexWalk& walk, bool add) {
   walk.check(exec);
   if (walk.numel() == 0) return;
+  if (add && atomic_adds_allowed()) {
+    if (plain.dtype == kFloat32) return add_by_atomics<float>(exec, indexed, plain, walk.all());
+    if (plain.dtype == kFloat64) return add_by_atomics<double>(exec, indexed, plain, walk.all());
+  }
   const Rows rows = walk.rows();
   const Side columns = walk.columns();
   const Sorted sorted = walk.target_count() <= Index{1} << 32

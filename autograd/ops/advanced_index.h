@@ -24,6 +24,8 @@ class IndexPut final : public OpOf<IndexPut> {
 
   explicit IndexPut(bool accumulate) : accumulate_(accumulate) {}
 
+  bool deterministic(Device device) const override { return !accumulate_ || adds_in_order(device); }
+
   void forward(Frame& f) override;  // (x, values, index0, index1, ...)
   Grads backward(const Reverse& r) const override;
 

@@ -8,6 +8,11 @@ namespace taper::ops {
 Tensor as_index(const Frame& f, const Tensor& index);
 
 // out[i][j] = x[index[i][j]][j], for dim 0.
+// Whether sums at one place come in one order, see allow_atomic_adds().
+inline bool adds_in_order(Device device) {
+  return !device.is_cuda() || !atomic_adds_allowed();
+}
+
 class Gather final : public OpOf<Gather> {
  public:
   static constexpr const char* kName = "gather";
@@ -30,6 +35,8 @@ class Scatter final : public OpOf<Scatter> {
   Scatter(std::int64_t dim, bool adds) : dim_(dim), adds_(adds) {}
 
   const char* name() const override { return adds_ ? "scatter_add" : kName; }
+
+  bool deterministic(Device device) const override { return !adds_ || adds_in_order(device); }
 
   void forward(Frame& f) override;  // (x, index, src)
   Grads backward(const Reverse& r) const override;
@@ -60,6 +67,8 @@ class IndexAdd final : public OpOf<IndexAdd> {
   static constexpr const char* kName = "index_add";
 
   explicit IndexAdd(std::int64_t dim) : dim_(dim) {}
+
+  bool deterministic(Device device) const override { return adds_in_order(device); }
 
   void forward(Frame& f) override;  // (x, index, src)
   Grads backward(const Reverse& r) const override;

@@ -1,5 +1,7 @@
 // Gathers and scatters give the bits of the CPU column, where many lead to one place too.
+#include "taper/taper.h"
 #include "taper/tests/cuda/parity.h"
+#include "taper/tests/message_of.h"
 
 namespace taper::cuda {
 namespace {
@@ -160,6 +162,47 @@ TEST(ParityOfIndex, OnePlaceAndFarPlaces) {
     check<InOut>(&Kernels::scatter_add, one, in(places), in(few), 0);
     check<InOut>(&Kernels::scatter, one, in(places), in(few), 0);
   }
+}
+
+// Whole numbers, whose sums are the same in any order.
+TEST(ParityOfIndex, AtomicAddsGiveTheSums) {
+  manual_seed(6);
+  const Device device(kCUDA, 0);
+  const Tensor index = randint(5, {3, 400}).t(), row = index.select(1, 0);
+  for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8}) {
+    const Tensor x = randint(3, {5, 3}).to(dtype), src = randint(2, {400, 3}).to(dtype);
+    const Tensor there = x.to(device), from = src.to(device);
+    const Tensor by = index.to(device), by_row = row.to(device);
+    allow_atomic_adds(true);
+    const Tensor scattered = there.scatter_add(0, by, from),
+                 added = there.index_add(0, by_row, from);
+    const Tensor put = index_put(there, {by_row}, from, true);
+    allow_atomic_adds(false);
+    EXPECT_TRUE(equal(scattered.cpu(), x.scatter_add(0, index, src))) << dtype;
+    EXPECT_TRUE(equal(added.cpu(), x.index_add(0, row, src))) << dtype;
+    EXPECT_TRUE(equal(put.cpu(), index_put(x, {row}, src, true))) << dtype;
+  }
+}
+
+TEST(ParityOfIndex, AtomicAddsAreRefusedWhereOrderIsAskedFor) {
+  const Device device(kCUDA, 0);
+  const Tensor x = zeros({4}).to(device), src = ones({3}).to(device);
+  const Tensor at = zeros({3}, kInt64).to(device);
+  allow_atomic_adds(true);
+  set_deterministic(true);
+  const std::string scattered = message_of([&] { x.scatter_add(0, at, src); });
+  const std::string added = message_of([&] { x.index_add(0, at, src); });
+  const std::string put = message_of([&] { index_put(x, {at}, src, true); });
+  EXPECT_NO_THROW(x.scatter(0, at, src));
+  EXPECT_NO_THROW(zeros({4}).scatter_add(0, at.cpu(), src.cpu()));
+  set_deterministic(false);
+  allow_atomic_adds(false);
+  for (const std::string& message : {scattered, added, put}) {
+    EXPECT_NE(message.find("no deterministic kernel on cuda:0"), std::string::npos) << message;
+  }
+  EXPECT_NE(scattered.find("scatter_add"), std::string::npos) << scattered;
+  EXPECT_NE(added.find("index_add"), std::string::npos) << added;
+  EXPECT_NE(put.find("index_put"), std::string::npos) << put;
 }
 
 // The same error on both machines, for the first of several; nothing is written.
