@@ -12,23 +12,6 @@ namespace {
 
 std::atomic<bool> deterministic{false};
 
-// The device that an op runs on: that of its tensors. 0-dim host tensors go along with any.
-Device common_device(ArrayRef<const Tensor*> inputs) {
-  const Tensor* first = nullptr;
-  const auto follows = [](const Tensor& t) { return t.is_cpu() && t.dim() == 0; };
-  for (const Tensor* t : inputs) {
-    if (!t->defined()) continue;
-    if (first == nullptr || (follows(*first) && !follows(*t))) {
-      first = t;
-      continue;
-    }
-    TAPER_CHECK(t->device() == first->device() || follows(*t),
-                "the tensors lie on different devices: ", first->sizes(), " on ", first->device(),
-                " and ", t->sizes(), " on ", t->device(), "; move one with to(device)");
-  }
-  return first == nullptr ? Device(kCPU) : first->device();
-}
-
 std::uint64_t which_need_grad(ArrayRef<const Tensor*> inputs) {
   std::uint64_t needs = 0;
   TAPER_CHECK(inputs.size() <= 64, "an op takes at most 64 tensors, got ", inputs.size());
@@ -89,8 +72,24 @@ bool is_deterministic() {
   return deterministic.load(std::memory_order_relaxed);
 }
 
-Frame::Frame(ArrayRef<const Tensor*> inputs, const Tensor* target, bool recording)
-    : inputs_(inputs), target_(target), recording_(recording), exec_(common_device(inputs)) {
+Device Op::device(ArrayRef<const Tensor*> inputs) const {
+  const Tensor* first = nullptr;
+  const auto follows = [](const Tensor& t) { return t.is_cpu() && t.dim() == 0; };
+  for (const Tensor* t : inputs) {
+    if (!t->defined()) continue;
+    if (first == nullptr || (follows(*first) && !follows(*t))) {
+      first = t;
+      continue;
+    }
+    TAPER_CHECK(t->device() == first->device() || follows(*t),
+                "the tensors lie on different devices: ", first->sizes(), " on ", first->device(),
+                " and ", t->sizes(), " on ", t->device(), "; move one with to(device)");
+  }
+  return first == nullptr ? Device(kCPU) : first->device();
+}
+
+Frame::Frame(ArrayRef<const Tensor*> inputs, const Tensor* target, bool recording, Device device)
+    : inputs_(inputs), target_(target), recording_(recording), exec_(device) {
   if (!exec_.device.is_cuda()) return;
   const Stream stream(exec_.device, exec_.stream);
   for (const Tensor* t : inputs) {
@@ -155,7 +154,7 @@ class Recorder {
   Recorder(Op& op, ArrayRef<const Tensor*> inputs, const Tensor* target)
       : op_(op),
         needs_(GradMode::is_enabled() && op.differentiable() ? which_need_grad(inputs) : 0),
-        frame_(inputs, target, needs_ != 0) {
+        frame_(inputs, target, needs_ != 0, op.device(inputs)) {
     frame_.needs_ = needs_;
   }
 

@@ -14,7 +14,7 @@ using Grads = SmallVector<Tensor, 3>;  // one per input; undefined means zero, o
 // While forward runs nothing is recorded, so a forward may call public functions.
 class Frame {
  public:
-  Frame(ArrayRef<const Tensor*> inputs, const Tensor* target, bool recording);
+  Frame(ArrayRef<const Tensor*> inputs, const Tensor* target, bool recording, Device device);
 
   std::size_t size() const { return inputs_.size(); }
 
@@ -108,6 +108,10 @@ class Op {
 
   // May `out` be one of the inputs, element for element?
   virtual bool elementwise() const { return false; }
+
+  // Where it runs: where its inputs lie, which must be one device; 0-dim host tensors go along with
+  // any.
+  virtual Device device(ArrayRef<const Tensor*> inputs) const;
 
   virtual bool deterministic(Device) const { return true; }
 

@@ -1,6 +1,6 @@
 // Indexing by several tensors at once, and finding what is not zero: the op classes.
 #pragma once
-#include "taper/autograd/op.h"
+#include "taper/autograd/ops/gather_scatter.h"
 
 namespace taper::ops {
 

@@ -84,8 +84,7 @@ Tensor Tensor::pin_memory(Loc loc) const {
 
 const Tensor& Tensor::copy_(const TensorArg& source, bool non_blocking) const {
   const Call call(source.loc);
-  const Tensor here = source->device() == device() ? *source : source->to(device(), non_blocking);
-  apply_inplace(ops::CopyInto(), *this, {this, &here});
+  apply_inplace(ops::CopyInto(non_blocking), *this, {this, &*source});
   return *this;
 }
 

@@ -162,6 +162,28 @@ Grads ReplacePart::backward(const Reverse& r) const {
   return {replace_strided_part(r.grad(), none, base_, view_), part};
 }
 
+namespace {
+
+// Whichever side is no host runs a copy: its column knows how to reach the host's memory.
+Device device_of_copy(Device to, Device from) {
+  if (to.is_meta() || from.is_meta()) return kMeta;
+  return to.is_cpu() ? from : to;
+}
+
+// `from` are elements of `source`.
+void copy_across(
+    Device on, const Tensor& to, const In& from, const Tensor& source, bool non_blocking) {
+  Exec exec(on);
+  exec.non_blocking = non_blocking;
+  kernels_for(on).copy(exec, to.as<Out>(), from);
+  if (!non_blocking || !on.is_cuda()) return;
+  const Stream stream(on, exec.stream);
+  source.storage()->record_stream(stream);
+  to.storage()->record_stream(stream);
+}
+
+}  // namespace
+
 void Copy::forward(Frame& f) {
   const Tensor& x = f.in(0);
   const Layout layout = format_ == MemoryFormat::kPreserve ? dense_like(x.layout())
@@ -170,25 +192,24 @@ void Copy::forward(Frame& f) {
   const bool pinned =
       how_ == How::kPin || (how_ == How::kNonBlocking && x.device().is_cuda() && device_.is_cpu());
   const Tensor out = pinned ? make_pinned(layout, dtype_) : make_tensor(layout, dtype_, device_);
-  // Whichever side is no host runs the copy: its column knows how to reach the host's memory.
-  const Device on = x.is_meta() || device_.is_meta() ? Device(kMeta)
-                    : x.is_cpu()                     ? device_
-                                                     : x.device();
-  Exec exec(on);
-  exec.non_blocking = how_ == How::kNonBlocking;
-  kernels_for(on).copy(exec, out.as<Out>(), x.as<In>());
-  if (exec.non_blocking && on.is_cuda()) {
-    const Stream stream(on, exec.stream);
-    x.storage()->record_stream(stream);
-    out.storage()->record_stream(stream);
-  }
+  const Device on = device_of_copy(device_, x.device());
+  copy_across(on, out, x.as<In>(), x, how_ == How::kNonBlocking);
   f.out(out);
+}
+
+Device CopyInto::device(ArrayRef<const Tensor*> inputs) const {
+  return device_of_copy(inputs[0]->device(), inputs[1]->device());
 }
 
 void CopyInto::forward(Frame& f) {
   const Tensor& self = f.in(0);
   const Tensor& out = f.out(self.layout(), self.dtype());
-  raw_copy(f, out, f.in(1));
+  Tensor source = f.in(1);
+  if (source.sizes() != out.sizes()) source = source.to(f.device(), non_blocking_);  // then stretch
+  const Layout stretched = expand_layout(source.layout(), out.sizes());
+  In from = source.as<In>();
+  from.layout = &stretched;
+  copy_across(f.device(), out, from, source, non_blocking_);
 }
 
 void Fill::forward(Frame& f) {

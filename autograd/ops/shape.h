@@ -171,7 +171,7 @@ class ReplacePart final : public OpOf<ReplacePart> {
   Layout base_, view_;
 };
 
-// A copy: another dtype, device or order in memory. Also copy_, whose inputs are (self, source).
+// A copy: another dtype, device or order in memory.
 class Copy final : public OpOf<Copy> {
  public:
   static constexpr const char* kName = "copy";
@@ -197,15 +197,23 @@ class Copy final : public OpOf<Copy> {
   How how_;
 };
 
+// (self, source), on any devices. non_blocking as in Copy.
 class CopyInto final : public OpOf<CopyInto> {
  public:
   static constexpr const char* kName = "copy_";
 
+  explicit CopyInto(bool non_blocking = false) : non_blocking_(non_blocking) {}
+
   bool elementwise() const override { return true; }
+
+  Device device(ArrayRef<const Tensor*> inputs) const override;
 
   void forward(Frame& f) override;
 
   Grads backward(const Reverse& r) const override { return {Tensor(), r.grad()}; }
+
+ private:
+  bool non_blocking_;
 };
 
 // fill_ and zero_: self forgets what it was.

@@ -123,6 +123,49 @@ TEST(Streams, PinnedMemoryIsCopiedWithoutWaiting) {
   EXPECT_EQ(back.sum().item<double>(), 4999.0 * 5000 / 2);
 }
 
+// Between every kind of memory, alike in layout and dtype or not: what has been waited for is
+// there.
+TEST(Streams, CopiesIntoATensorArrive) {
+  const auto make = [](const std::string& where, DType dtype, bool turned) {
+    Tensor t = zeros({40, 30}, dtype);
+    if (where == "pinned") t = t.pin_memory();
+    if (where == "device") t = t.to(kFirst);
+    return turned ? t.view({30, 40}).t() : t;
+  };
+  const Tensor numbers = arange(1200).view({40, 30}) / 4;
+  for (const char* from : {"device", "pinned", "pageable"}) {
+    for (const char* to : {"device", "pinned", "pageable"}) {
+      for (int kind = 0; kind < 16; ++kind) {
+        const bool other_dtype = kind & 1, source_turned = kind & 2, target_turned = kind & 4;
+        const bool stretched = kind & 8;
+        Tensor source = make(from, kFloat32, source_turned);
+        source.copy_(numbers);
+        source.mul_(2);
+        if (stretched) source = source.slice(0, 7, 8);
+        const Tensor target = make(to, other_dtype ? kFloat64 : kFloat32, target_turned);
+        target.copy_(source, true);
+        cuda::synchronize();
+        const Tensor want = stretched ? numbers.slice(0, 7, 8).expand({40, 30}) : numbers;
+        EXPECT_TRUE(equal(target.cpu(), (want * 2).to(target.dtype())))
+            << from << " to " << to << ", kind " << kind;
+      }
+    }
+  }
+}
+
+TEST(Streams, ACopyAcrossDevicesHasGradients) {
+  Tensor x = ones({3}, requires_grad()), y = zeros({2, 3}, TensorOptions(kFloat32).device(kFirst));
+  y.copy_(x, true);
+  (y * 5).sum().backward();
+  EXPECT_TRUE(x.grad().is_cpu());
+  EXPECT_EQ(x.grad().sum().item<float>(), 30);
+  Tensor z = ones({3}, TensorOptions(kFloat32).device(kFirst).requires_grad(true)), w = zeros({3});
+  w.copy_(z);
+  (w * 7).sum().backward();
+  EXPECT_TRUE(z.grad().is_cuda());
+  EXPECT_EQ(z.grad().sum().item<float>(), 21);
+}
+
 TEST(Streams, TheCpuHasOne) {
   EXPECT_EQ(current_stream(kCPU).id(), 0U);
   EXPECT_TRUE(current_stream(kCPU).query());
