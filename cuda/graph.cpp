@@ -2,6 +2,7 @@
 #include "taper/cuda/graph.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct CUDAGraph::State {
   Device device = kCUDA;
   PoolId pool = 0;
   std::vector<StreamId> streams;  // that take part in the capture, its first one first
-  bool captures = false;
+  std::atomic<bool> captures{false};
+  std::atomic<bool> abandoned{false};  // by a graph that another thread has destroyed meanwhile
   cudaGraphExec_t exec = nullptr;
   Event replayed;  // the latest replay
 
@@ -102,7 +104,7 @@ struct CUDAGraph::State {
 
 namespace {
 
-thread_local CUDAGraph::State* capturing = nullptr;  // this thread's
+thread_local CUDAGraph::State* capturing = nullptr;  // this thread's; see current_capture()
 
 // Ends the capture whether or not it went well; `graph` is null if not.
 cudaError_t end_capture(CUDAGraph::State& state, cudaGraph_t* graph) {
@@ -120,11 +122,33 @@ cudaError_t end_capture(CUDAGraph::State& state, cudaGraph_t* graph) {
   return status;
 }
 
+// Ends it for nothing.
+void drop_capture(CUDAGraph::State& state) {
+  cudaGraph_t graph = nullptr;
+  static_cast<void>(end_capture(state, &graph));
+  static_cast<void>(cudaGetLastError());
+  if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+}
+
+// What this thread captures; null: nothing.
+CUDAGraph::State* current_capture() {
+  if (capturing != nullptr && capturing->abandoned) {
+    const std::unique_ptr<CUDAGraph::State> left(capturing);
+    drop_capture(*left);
+    left->release_pool();
+  }
+  return capturing;
+}
+
 }  // namespace
 
 CUDAGraph::CUDAGraph() : state_(new State) {}
 
 CUDAGraph::~CUDAGraph() {
+  if (state_->captures && capturing != state_) {
+    state_->abandoned = true;  // another thread captures it, and lets go when it notices
+    return;
+  }
   try {
     reset();
   } catch (const std::exception&) {
@@ -137,7 +161,7 @@ void CUDAGraph::capture_begin(Device device, SourceLoc loc) {
   const Call call(loc);
   State& s = *state_;
   TAPER_CHECK(s.pool == 0, "this graph has been captured; reset() it first, or make another");
-  TAPER_CHECK(capturing == nullptr, "this thread captures another graph");
+  TAPER_CHECK(current_capture() == nullptr, "this thread captures another graph");
   const Stream stream = current_stream(device);
   TAPER_CHECK(stream.id() != 0,
               "the default stream cannot be captured; make another one current first: const "
@@ -194,12 +218,9 @@ void CUDAGraph::replay(SourceLoc loc) {
 void CUDAGraph::reset(SourceLoc loc) {
   const Call call(loc);
   State& s = *state_;
-  if (s.captures) {
-    cudaGraph_t graph = nullptr;
-    static_cast<void>(end_capture(s, &graph));
-    static_cast<void>(cudaGetLastError());
-    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
-  }
+  TAPER_CHECK(!s.captures || capturing == &s,
+              "another thread captures this graph; call capture_end() there first");
+  if (s.captures) drop_capture(s);
   if (s.exec != nullptr) {
     s.replayed.synchronize(loc);
     TAPER_CUDA_CHECK(cudaGraphExecDestroy(std::exchange(s.exec, nullptr)));
@@ -227,18 +248,20 @@ void check_host_may_wait(Device device, cudaStream_t stream) {
 }
 
 void check_host_may_wait(int device) {
-  TAPER_CHECK(capturing == nullptr || capturing->device.index() != device,
+  const CUDAGraph::State* capture = current_capture();
+  TAPER_CHECK(capture == nullptr || capture->device.index() != device,
               "the host cannot wait for cuda:", device,
               " while this thread captures a graph there; do this before capture_begin or after "
               "capture_end");
 }
 
 void note_wait(const Stream& stream) {
-  if (capturing == nullptr || capture_of(stream_of(stream.device(), stream.id())) == 0) return;
-  TAPER_CHECK(stream.device() == capturing->device,
+  CUDAGraph::State* capture = current_capture();
+  if (capture == nullptr || capture_of(stream_of(stream.device(), stream.id())) == 0) return;
+  TAPER_CHECK(stream.device() == capture->device,
               "a graph holds the work of one device: ", stream.device(),
-              " cannot wait for a stream of ", capturing->device, " that is being captured");
-  capturing->join(stream.id());
+              " cannot wait for a stream of ", capture->device, " that is being captured");
+  capture->join(stream.id());
 }
 
 UncapturedCalls::UncapturedCalls() noexcept
@@ -258,8 +281,9 @@ bool is_current_stream_capturing(Device device) {
 }
 
 MovedCount moved_since_capture(Device device, const std::shared_ptr<ReplayCount>& count) {
-  if (cuda::capturing == nullptr || cuda::capturing->device != device) return {};
-  return is_current_stream_capturing(device) ? cuda::capturing->follow(count) : MovedCount{};
+  cuda::CUDAGraph::State* capture = cuda::current_capture();
+  if (capture == nullptr || capture->device != device) return {};
+  return is_current_stream_capturing(device) ? capture->follow(count) : MovedCount{};
 }
 
 }  // namespace taper

@@ -1,7 +1,9 @@
 // Captured work replayed: the same bits as without a graph, memory of its own, and what a capture
 // refuses.
 #include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -342,7 +344,7 @@ TEST_F(Graphs, CountsGoOnFromReplayToReplay) {
     Training eager(device_, name, 0.3);
     const Generator::State seeded = default_generator().state();
     Training captured(device_, name, 0.3);
-    const auto in_turns = [&, of_eager = seeded, of_captured = seeded](auto one,
+    auto in_turns = [&, of_eager = seeded, of_captured = seeded](auto one,
                                                                        auto other) mutable {
       default_generator().set_state(of_eager);
       one();
@@ -462,6 +464,31 @@ TEST_F(Graphs, ABlockOfAnotherStreamFreedMeanwhileIsNoObstacle) {
   graph.capture_end();
   graph.replay();
   EXPECT_EQ(y.sum().item<float>(), 1500);
+}
+
+TEST_F(Graphs, AnotherThreadCannotResetACapture) {
+  CUDAGraph graph;
+  graph.capture_begin(device_);
+  const Tensor x = ones({8}, TensorOptions(kFloat32).device(device_)) * 3;
+  std::string refused;
+  std::thread([&] { refused = message_of([&] { graph.reset(); }); }).join();
+  EXPECT_NE(refused.find("another thread captures"), std::string::npos) << refused;
+  graph.capture_end();
+  graph.replay();
+  EXPECT_EQ(x.sum().item<float>(), 24);
+}
+
+TEST_F(Graphs, AGraphThatAnotherThreadDestroysIsLetGo) {
+  auto graph = std::make_unique<CUDAGraph>();
+  graph->capture_begin(device_);
+  ones({8}, TensorOptions(kFloat32).device(device_)).mul_(3);
+  std::thread([&] { graph.reset(); }).join();
+  CUDAGraph second;
+  second.capture_begin(device_);
+  const Tensor x = ones({8}, TensorOptions(kFloat32).device(device_)) * 5;
+  second.capture_end();
+  second.replay();
+  EXPECT_EQ(x.sum().item<float>(), 40);
 }
 
 TEST_F(Graphs, UseInTheWrongOrderIsAnError) {
