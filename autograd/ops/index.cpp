@@ -165,6 +165,9 @@ class Indexed {
 
   void add_place(const Tensor& index, std::int64_t x_dim) {
     const bool here = index.device() == view_.device() || index.is_meta();
+    TAPER_CHECK(here || index.is_cpu(), "index: the tensor ", x_.sizes(), " lies on ", x_.device(),
+                " and an index ", index.sizes(), " on ", index.device(),
+                "; move one with to(device)");
     tensors_.push_back(here ? index : index.to(view_.device()));
     places_.push_back(dim_++);
     x_dims_.push_back(x_dim);
@@ -254,8 +257,11 @@ Tensor Tensor::index_put(ArrayRef<TensorIndex> indices, const TensorArg& value) 
 
 const Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const TensorArg& value) const {
   const Call call(value.loc);
-  const Tensor here = value->device() == device() ? *value : value->to(device());
-  Indexed(*this, indices).write(here);
+  const bool follows = value->is_cpu() && value->dim() == 0;  // as everywhere
+  TAPER_CHECK(value->device() == device() || follows, "index_put_: the tensor ", sizes(),
+              " lies on ", device(), " and the values ", value->sizes(), " on ", value->device(),
+              "; move one with to(device)");
+  Indexed(*this, indices).write(follows ? value->to(device()) : *value);
   return *this;
 }
 
@@ -292,6 +298,9 @@ Tensor index_put(const TensorArg& x,
 Tensor masked_select(const TensorArg& x, const TensorArg& mask) {
   const Call call(x.loc);
   TAPER_CHECK(is_mask(*mask), "masked_select: the mask must be bool, got ", mask->dtype());
+  TAPER_CHECK(mask->device() == x->device(), "masked_select: the tensor ", x->sizes(), " lies on ",
+              x->device(), " and the mask ", mask->sizes(), " on ", mask->device(),
+              "; move one with to(device)");
   const Sizes sizes = broadcast_sizes(x->sizes(), mask->sizes());
   return x->expand(sizes).index({mask->expand(sizes)});
 }

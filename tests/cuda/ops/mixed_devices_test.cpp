@@ -98,6 +98,13 @@ TEST_F(TwoDevices, MasksAndIndicesMustLieBesideTheTensor) {
   refuses([&] { where(cmask, cx, x); }, "where");
   refuses([&] { masked_fill(cx, mask, 2); }, "masked_fill");
   refuses([&] { cx.masked_fill_(mask, 2); }, "masked_fill_");
+  refuses([&] { cx.masked_select(mask); }, "masked_select");
+  refuses([&] { x.masked_select(cmask); }, "masked_select");
+  refuses([&] { x.index({cids}); }, "index");
+  refuses([&] { x.index({cmask}); }, "index");
+  refuses([&] { cx.index_put_({cids.slice(0, 0, 1)}, row); }, "index_put_");
+  refuses([&] { x.index_put_({ids.slice(0, 0, 1)}, crow); }, "index_put_");
+  EXPECT_TRUE(cx.index({ids.slice(0, 0, 1)}).is_cuda());  // an index of the host goes along
   refuses([&] { gather(cx, 1, ids.view({3, 1})); }, "gather");
   refuses([&] { scatter(cx, 1, ids.view({3, 1}), cx); }, "scatter");
   refuses([&] { scatter_add(cx, 1, cids.view({3, 1}), x); }, "scatter_add");
