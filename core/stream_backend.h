@@ -10,6 +10,9 @@ void check_stream(const Stream& stream);  // throws if there is no such device o
 void synchronize(const Stream& stream);
 bool is_done(const Stream& stream);
 
+// Whether the memory is the host's, pinned or not.
+bool lies_on_host(const void* data);
+
 // Events are the device's own; `event` was made on `device`.
 void* make_event(Device device, bool with_timing);
 void destroy_event(Device device, void* event) noexcept;

@@ -79,6 +79,10 @@ void with_dense(const Exec& exec, const View& view, bool is_read, const Work& wo
 
 }  // namespace
 
+bool lies_on_host(const void* data) {
+  return device_of(data).is_cpu();
+}
+
 bool transfer(const Exec& exec, const Out& out, const In& in) {
   const Device to = device_of(out.data), from = device_of(in.data);
   if (to == exec.device && from == exec.device) return false;

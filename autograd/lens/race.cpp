@@ -10,6 +10,7 @@
 #include "taper/autograd/lens/access_map.h"
 #include "taper/autograd/lens/stream_order.h"
 #include "taper/core/base/log.h"
+#include "taper/core/stream_backend.h"
 
 // Note [What a race checker keeps]
 // An access is kept while something may yet come that is not ordered behind it. It goes
@@ -170,10 +171,12 @@ std::size_t RaceCheck::kept() const {
 
 namespace {
 
-// One number of the host goes to the device as an argument of the launch, see cuda/transfer.cpp.
+// One number of the host goes to the device as an argument of the launch, see cuda/transfer.cpp: the
+// host reads it, and has read it when the call returns.
 bool is_argument(const KernelCall& call, const View& view, bool writes) {
-  return call.exec.device.is_cuda() && !writes && call.slot == &cuda_kernels().copy &&
-         view.layout->numel() == 1 && call.writes[0]->layout->numel() == 1;
+  return call.exec.device.is_cuda() && !call.exec.non_blocking && !writes &&
+         call.slot == &cuda_kernels().copy && view.layout->numel() == 1 &&
+         cuda::lies_on_host(view.data);
 }
 
 }  // namespace
@@ -202,12 +205,13 @@ void RaceCheck::after(const KernelCall& call) {
   std::vector<Access> accesses;
   const auto note = [&](const View& view, bool writes) {
     now.bytes = footprint(view);
-    if (now.bytes.begin == now.bytes.end || is_argument(call, view, writes)) return;
+    if (now.bytes.begin == now.bytes.end) return;
     now.writes = writes;
     now.dtype = view.dtype;
     now.sizes.clear();
     for (const std::int64_t size : view.layout->shape()) now.sizes.push_back(size);
     accesses.push_back(now);
+    if (is_argument(call, view, writes)) accesses.back().stream = StreamOrder::kHost;
   };
   for (const View* view : call.reads) note(*view, false);
   for (const View* view : call.writes) note(*view, true);
@@ -217,7 +221,9 @@ void RaceCheck::after(const KernelCall& call) {
     if (!race) race = met;
   }
   if (!on_host) {  // what the host has done is before whatever it launches
-    for (Access& access : accesses) state_->keep(access);
+    for (Access& access : accesses) {
+      if (access.stream != StreamOrder::kHost) state_->keep(access);
+    }
   }
   if (race && state_->found == Found::kThrow)
     throw Error(told(race->now, race->then), "race", race->now.loc, scope_name(race->now.scope));

@@ -409,6 +409,41 @@ TEST(Races, TheHostMustNotWriteWhatIsBeingCopied) {
   }
 }
 
+// One number is copied as any other, unless it is the host's.
+TEST(Races, ASingleNumberIsLookedAt) {
+  const Tensor loss = on_device({1}), x = on_device({4, 4});
+  const auto write = [&] { on(first_stream(), [&] { return loss.mul_(2), x.mul_(2); }); };
+  const std::function<void()> reads[] = {[&] { loss.item(); },     [&] { loss.cpu(); },
+                                         [&] { loss.clone(); },    [&] { x[1][2].item(); },
+                                         [&] { x[1][2].clone(); }, [&] { loss.to(kFloat64); }};
+  for (const auto& read : reads) {
+    EXPECT_EQ(races_of([&] { write(), read(); }), 1U);
+    EXPECT_EQ(races_of([&] { write(), wait_for(current_stream(), first_stream()), read(); }), 0U);
+  }
+  EXPECT_EQ(races_of([&] {
+              loss.clone();
+              on(first_stream(), [&] { return loss.mul_(2); });
+            }),
+            1U);
+}
+
+TEST(Races, ANumberOfTheHostIsReadAtOnce) {
+  const Tensor pinned = ones({1}).pin_memory(), plain = ones({1}), x = on_device({1});
+  const Tensor other = on_device({1});
+  EXPECT_EQ(races_of([&] {
+              for (const Tensor& number : {pinned, plain}) {
+                x.copy_(number);
+                number.fill_(2);
+              }
+            }),
+            0U);
+  EXPECT_EQ(races_of([&] {
+              on(first_stream(), [&] { return pinned.copy_(x, true); });
+              other.copy_(pinned);  // before it has arrived
+            }),
+            1U);
+}
+
 TEST(Races, NoneBetweenDevices) {
   if (cuda::device_count() < 2) GTEST_SKIP() << "needs two devices";
   const Tensor x = on_device({64});
