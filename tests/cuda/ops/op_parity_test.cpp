@@ -6,6 +6,7 @@
 #include "taper/core/backends.h"
 #include "taper/tests/contract/enumerate.h"
 #include "taper/tests/cuda/ops/same_bits.h"
+#include "taper/tests/cuda/race_free.h"
 
 namespace taper::cuda {
 namespace {

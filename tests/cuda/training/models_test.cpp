@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "taper/tests/cuda/ops/same_bits.h"
+#include "taper/tests/cuda/race_free.h"
 #include "taper/tests/cuda/training/networks.h"
 
 namespace taper::cuda {
