@@ -55,9 +55,12 @@ template <class W> __device__ Place place_of_row(const Rows& rows, Index row) {
     place.plain += at * rows.plain[d];
     place.indexed += at * rows.indexed[d];
     place.target += at * rows.target[d];
-    for (int k = 0; k < indices; ++k) at_index[k] += at * rows.index_strides[k][d];
+    for (int k = 0; k < W::kMost; ++k) {  // unrolled: at_index stays in registers
+      if (k < indices) at_index[k] += at * rows.index_strides[k][d];
+    }
   }
-  for (int k = 0; k < indices; ++k) {
+  for (int k = 0; k < W::kMost; ++k) {
+    if (k >= indices) break;
     Index value = rows.index[k][at_index[k]];
     if (value < 0) value += rows.extents[k];
     place.indexed += value * rows.steps[k];

@@ -26,7 +26,11 @@ def cuobjdump():
 
 
 def dump(tool, option, file):
-    text = subprocess.run([tool, option, file], check=True, capture_output=True, text=True).stdout
+    run = subprocess.run([tool, option, file], capture_output=True, text=True)
+    if run.returncode != 0:  # it needs nvdisasm beside it
+        print(f"{tool} {option} fails: {run.stderr.strip()}; the device code is not looked at")
+        sys.exit(77)
+    text = run.stdout
     return subprocess.run(["c++filt"], input=text, check=True, capture_output=True, text=True).stdout
 
 
