@@ -53,6 +53,9 @@ HEAVY = {"algorithm", "filesystem", "random", "iostream", "functional", "ranges"
 
 SOFT_LINES, HARD_LINES = 400, 600
 LONG_BY_RIGHT = {"core/tensor.h"}  # the list of what a Tensor can do; splitting it would hide it
+OF_THE_CPU = {"dispatch", "gemm_blas", "lines", "loops", "move", "parallel"}  # files that know one machine
+OF_CUDA = {"index_walk", "radix_sort"}
+UNSUPPORTED = set()  # slots that a column may lack
 MOST_MACROS = 12
 MACROS_OF_OTHERS = ("cuda/emulated/", "torch_compat/", "tests/consumer/", "tests/core/math_bits_")  # they stand in for others' headers
 HIDDEN_MACHINE = r"(?<![\w.])/(?:work|farm|home|root|Users)/|/tmp/\w+\.\w{4,}"
@@ -119,13 +122,20 @@ def check_code(path):
 
 
 def check_columns(names):
-    """The CPU and the CUDA column have the same files. Only a warning while the CUDA column grows."""
+    """The CPU and the CUDA column have the same files, but for those that know one machine, and lack no slot."""
     columns = {}
     for folder, suffix in (("cpu", ".cpp"), ("cuda", ".cu")):
         columns[folder] = {pathlib.Path(n).stem for n in names if re.fullmatch(rf"{folder}/[^/]+{re.escape(suffix)}", n)}
-    columns["cpu"] -= {"parallel", "dispatch", "gemm_blas"}  # the host's own
-    if columns["cuda"] and (missing := columns["cpu"] ^ columns["cuda"]):
-        warnings.append("cpu/*.cpp and cuda/*.cu differ in: " + ", ".join(sorted(missing)))
+    columns["cpu"] -= OF_THE_CPU
+    columns["cuda"] -= OF_CUDA
+    for name in sorted(columns["cpu"] ^ columns["cuda"]):
+        errors.append(f"cpu/{name}.cpp and cuda/{name}.cu: one is there without the other")
+    for name in names:
+        if not re.fullmatch(r"(cpu|cuda)/[^/]+\.(h|cpp|cu|cuh)", name):
+            continue
+        for slot in re.findall(r'unsupported<"(\w+)">', pathlib.Path(name).read_text()):
+            if slot not in UNSUPPORTED:
+                errors.append(f"{name}: the slot {slot} is unsupported and not on the list of those that may be")
 
 
 def check_ops(names):
