@@ -157,7 +157,7 @@ template <class Model, class Loss>
 void step_times(
     Report& report, const std::string& name, const Scale& s, Model& model, const Loss& loss_of) {
   model->to(kDevice);
-  optim::SGD optimizer(model->parameters(), optim::SGDOptions(1e-3).momentum(0.9));
+  optim::AdamW optimizer(model->parameters(), 1e-3);
   const auto step = [&] {
     optimizer.zero_grad();
     loss_of().backward();
@@ -183,7 +183,15 @@ void step_times(
   report.add(name + ", as a graph", 1000 * replayed, "ms", replayed / eager, "its time");
 }
 
-// The networks of examples/mlp.cpp, cnn.cpp and char_gpt.cpp, and their batches.
+nn::Sequential make_gpt(std::int64_t letters, std::int64_t width, std::int64_t heads, int blocks) {
+  nn::Sequential gpt(nn::Embedding(letters, width));
+  for (int i = 0; i < blocks; ++i) gpt->push_back(nn::TransformerBlock(width, heads));
+  gpt->push_back(nn::LayerNorm(std::vector<std::int64_t>{width}));
+  gpt->push_back(nn::Linear(width, letters));
+  return gpt;
+}
+
+// The networks of examples/mlp.cpp, cnn.cpp and char_gpt.cpp, and their batches; and a larger one.
 void steps(Report& report, const Scale& s, bool tiny) {
   report.begin("a training step");
   manual_seed(1);
@@ -199,17 +207,18 @@ void steps(Report& report, const Scale& s, bool tiny) {
                      nn::Conv2d(nn::Conv2dOptions(width, 2 * width, 3).padding(1)), nn::ReLU(),
                      nn::MaxPool2d(2), nn::Flatten(), nn::Linear(2 * width * 7 * 7, 10));
   step_times(report, "CNN", s, cnn, [&] { return cross_entropy(cnn(images), labels); });
-  const std::int64_t context = tiny ? 4 : 256, features = tiny ? 8 : 384, letters = 65;
-  const std::int64_t texts = tiny ? 1 : 16;
-  nn::Sequential gpt(nn::Embedding(letters, features));
-  for (int i = 0; i < (tiny ? 1 : 6); ++i)
-    gpt->push_back(
-        nn::TransformerBlock(nn::TransformerBlockOptions(features, tiny ? 2 : 6).causal(true)));
-  gpt->push_back(nn::Linear(features, letters));
-  const Tensor text = zeros({texts, context}, kInt64).to(kDevice);
-  step_times(report, "GPT, 6 blocks of 384", s, gpt, [&] {
-    return cross_entropy(gpt(text).reshape({-1, letters}), text.reshape(-1));
-  });
+  const std::int64_t letters = 65;
+  const auto gpt_step = [&](const char* name, std::int64_t texts, std::int64_t context,
+                            std::int64_t width_of, std::int64_t heads, int blocks) {
+    nn::Sequential gpt = make_gpt(letters, width_of, heads, blocks);
+    const Tensor text = zeros({texts, context}, kInt64).to(kDevice);
+    step_times(report, name, s, gpt, [&] {
+      return cross_entropy(gpt(text).reshape({-1, letters}), text.reshape(-1));
+    });
+  };
+  if (tiny) return gpt_step("GPT", 1, 4, 8, 2, 1);
+  gpt_step("GPT, 2 blocks of 64", 16, 64, 64, 4, 2);
+  gpt_step("GPT, 6 blocks of 384", 16, 256, 384, 6, 6);
 }
 
 }  // namespace
