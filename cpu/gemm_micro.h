@@ -90,17 +90,24 @@ TAPER_INLINE void multiply_tile(
       for (int v = 0; v < Vectors; ++v) sum[i][v] = load(c + i * ldc + v * kLanes<T>);
     }
   }
+  // A pointer for every third row: of that many, none lies in memory, and rows between them are one
+  // addressing mode away.
+  constexpr int kPointers = (Rows + 2) / 3;
+  const T* rows[std::size_t{kPointers}];
+#pragma GCC unroll 16
+  for (int i = 0; i < kPointers; ++i) rows[i] = a.data + 3 * i * a.row;
   for (Index k = 0; k < depth; ++k) {
     Vector<T> right[std::size_t{Vectors}];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) right[v] = load(b + v * kLanes<T>);
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
-      const Vector<T> left = broadcast(a.data[i * a.row]);
+      const Vector<T> left = broadcast(rows[i / 3][i % 3 * a.row]);
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) sum[i][v] = fma<T>(left, right[v], sum[i][v]);
     }
-    a.data += a.col;
+#pragma GCC unroll 16
+    for (int i = 0; i < kPointers; ++i) rows[i] += a.col;
     b += ldb;
   }
 #pragma GCC unroll 16
