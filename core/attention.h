@@ -13,16 +13,14 @@
 //   m' = max(m, s of the tile); c = exp(m - m'); p[j] = exp(s[j] - m')    [shift: 0 for m' = -inf]
 //   lane[j] = fma(lane[j], c, p[j]), p = 0 past the last key
 //   acc[d] = acc[d] c, then one fma with p[j] v[j][d] for each key of the tile, in order
-// At the end l is the tree over the lanes (core/reducers.h), y = acc / l, lse = m + log l.
-// The gradients make the weights again, w[i][j] = exp(s[i][j] - lse[i]):
+// At the end l is the tree over the lanes (core/reducers.h), and y = acc / l. m and l are kept, not
+// m + log l: of scores near -1e9, as under a mask of finite numbers, that would round to m.
+// The gradients make the weights again, w[i][j] = exp(s[i][j] - m[i]) (1 / l[i]):
 //   delta[i] = sum of grad y over a row, by the rule of core/reducers.h
 //   ds[i][j] = w[i][j] (chain of grad[i][d] v[j][d] - delta[i])
 //   dv[j] = chain of w[i][j] grad[i]; dk[j] = chain of ds[i][j] (q[i] scale)     over i, in order
 //   dq[i] = (chain of ds[i][j] k[j]) scale                                       over j, in order
 // again without pairs of tiles of which no query sees a key.
-// What one number cannot hold: where |m| is so large that m + log l rounds to m (a row of f32
-// scores all near -1e9, say, by a mask of finite numbers), such weights come out as 1 and not 1 / l
-// in the gradients; y is right.
 namespace taper::attn {
 inline namespace TAPER_ISA {
 
@@ -31,6 +29,7 @@ using math::Real;
 inline constexpr int kTile = 64;  // queries, and keys; also the lanes of a row
 
 template <Real T> inline constexpr T kUnseen = -math::detail::kInf<T>;
+template <Real T> inline constexpr T kOfNothing = math::detail::kInf<T>;
 
 // What is taken off the scores of a row whose greatest so far is `max`.
 template <Real T> TAPER_INLINE T shift(T max) {
@@ -42,18 +41,20 @@ template <Real T> TAPER_INLINE T rescale(T before, T max) {
   return math::exp(before - shift(max));
 }
 
-// A row has seen a key when `sum` is not 0. Under a mask such a row is 0, and so are its weights;
-// without a mask all its scores were -inf, which has no softmax: NaN.
-template <Real T> TAPER_INLINE T output(T acc, T sum, bool masked) {
-  return masked && sum == T(0) ? T(0) : acc / sum;
+// The l of a row whose lanes add up to `sum`, which is 0 when it has seen no key. Under a mask such
+// a row is 0, and so are its weights; without one all its scores were -inf, which has no softmax:
+// NaN.
+template <Real T> TAPER_INLINE T total(T sum, bool masked) {
+  return masked && sum == T(0) ? kOfNothing<T> : sum;
 }
 
-template <Real T> TAPER_INLINE T log_sum(T max, T sum, bool masked) {
-  return masked && sum == T(0) ? -kUnseen<T> : max + math::log(sum);
+template <Real T> TAPER_INLINE T output(T acc, T total) {
+  return total == kOfNothing<T> ? T(0) : acc / total;
 }
 
-template <Real T> TAPER_INLINE T weight(T score, T lse) {
-  return math::exp(score - lse);
+// `less` is the shift of the row's m, `inverse` is 1 / l.
+template <Real T> TAPER_INLINE T weight(T score, T less, T inverse) {
+  return math::exp(score - less) * inverse;
 }
 
 template <Real T> TAPER_INLINE T score_grad(T weight, T weight_grad, T delta) {

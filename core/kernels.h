@@ -225,12 +225,12 @@ struct Kernels {
   Kernel<void(const Exec&, Out, In, int dim)> softmax, log_softmax;
   Kernel<void(const Exec&, Out, In grad, In y, int dim)> softmax_grad, log_softmax_grad;
 
-  // y (..., T, D) = softmax(q k^T scale + mask) v, and lse (..., T), the logarithms of the
-  // softmaxes' sums, in f32 (f64 for f64): q (..., T, E), k (..., S, E), v (..., S, D), the dims in
-  // front equal, S > 0. mask (..., T, S) by strides: bool, true where a key is seen, or of q's
-  // dtype, added; or undefined. causal: query i sees keys 0 to i. A row that its mask leaves no key
-  // is 0.
-  Kernel<void(const Exec&, Out y, Out lse, In q, In k, In v, In mask, bool causal, double scale)>
+  // y (..., T, D) = softmax(q k^T scale + mask) v; and stats (..., T, 2), the greatest score and
+  // the sum of each row's softmax, in f32 (f64 for f64): q (..., T, E), k (..., S, E), v (..., S,
+  // D), the dims in front equal, S > 0. mask (..., T, S) by strides: bool, true where a key is
+  // seen, or of q's dtype, added; or undefined. causal: query i sees keys 0 to i. A row that its
+  // mask leaves no key is 0, its sum infinite.
+  Kernel<void(const Exec&, Out y, Out stats, In q, In k, In v, In mask, bool causal, double scale)>
       attention;
   // Any of dq, dk, dv may be undefined.
   Kernel<void(const Exec&,
@@ -242,7 +242,7 @@ struct Kernels {
               In k,
               In v,
               In y,
-              In lse,
+              In stats,
               In mask,
               bool causal,
               double scale)>

@@ -62,10 +62,10 @@ template <class E> class Forward {
  public:
   using T = Computed<E>;
 
-  Forward(const Exec& exec, Out y, Out lse, const Scores<E>& scores, In v)
+  Forward(const Exec& exec, Out y, Out stats, const Scores<E>& scores, In v)
       : scores_(scores),
         y_(y),
-        lse_(lse, 1),
+        stats_(stats),
         v_(pack_rows<E>(exec, scores.count, Matrices<const E>(v), T(1))),
         acc_(exec, scores.count, scores.queries, v_.ld) {}
 
@@ -97,18 +97,20 @@ template <class E> class Forward {
   }
 
   void finish(const Running<T>& running, Index batch, Index i, Index r) {
-    const T sum = reduce_dense<fn::Sum>(running.lanes[r], kTile, T(0));
+    const T sum = total(reduce_dense<fn::Sum>(running.lanes[r], kTile, T(0)), scores_.is_masked);
     const T* acc = acc_.at(batch, i);
     E* y = y_.at(batch) + i * y_.row;
     for (Index c = 0; c < y_.cols; ++c) {
-      y[c * y_.col] = static_cast<E>(output(acc[c], sum, scores_.is_masked));
+      y[c * y_.col] = static_cast<E>(output(acc[c], sum));
     }
-    lse_.at(batch)[i * lse_.row] = log_sum(running.max[r], sum, scores_.is_masked);
+    T* stats = stats_.at(batch) + i * stats_.row;
+    stats[0] = running.max[r];
+    stats[stats_.col] = sum;
   }
 
   const Scores<E>& scores_;
   Matrices<E> y_;
-  Matrices<T> lse_;
+  Matrices<T> stats_;
   Packed<T> v_, acc_;
 };
 
@@ -117,12 +119,12 @@ template <class E> class Forward {
 
 // Bytes: q and y once, k and v once for each 64 queries, from the caches. Flops: 2 B H T S (E + D).
 void attention(
-    const Exec& exec, Out y, Out lse, In q, In k, In v, In mask, bool causal, double scale) {
-  if (lse.layout->numel() == 0) return;
+    const Exec& exec, Out y, Out stats, In q, In k, In v, In mask, bool causal, double scale) {
+  if (stats.layout->numel() == 0) return;
   visit_floating(q.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     const attn::Scores<E> scores(exec, q, k, mask, causal, scale);
-    attn::Forward<E>(exec, y, lse, scores, v).run();
+    attn::Forward<E>(exec, y, stats, scores, v).run();
   });
 }
 

@@ -80,10 +80,10 @@ template <class E> class Backward {
            In k,
            In v,
            In y,
-           In lse,
+           In stats,
            double scale)
       : scores_(scores),
-        lse_(lse, 1),
+        stats_(stats),
         scale_(static_cast<T>(scale)),
         delta_(row_products<E>(exec, scores.count, grad, y)),
         grad_(pack_rows<E>(exec, scores.count, Matrices<const E>(grad), T(1))),
@@ -151,10 +151,11 @@ template <class E> class Backward {
     alignas(64) Square<T> weights, grads;
     const Index rows = in_tile(i0, scores_.queries), cols = in_tile(j0, scores_.keys);
     scores_.compute(batch, i0, j0, weights);
-    const T* lse = lse_.at(batch) + i0 * lse_.row;
+    const T* stats = stats_.at(batch) + i0 * stats_.row;
     for (Index r = 0; r < rows; ++r) {
-      const T row_lse = lse[r * lse_.row];
-      for (Index j = 0; j < cols; ++j) weights[r][j] = weight(weights[r][j], row_lse);
+      const T less = shift(stats[r * stats_.row]);
+      const T inverse = T(1) / stats[r * stats_.row + stats_.col];
+      for (Index j = 0; j < cols; ++j) weights[r][j] = weight(weights[r][j], less, inverse);
     }
     if (to_keys && dv_.wanted()) {
       multiply<T>(cols, dv_.ld(), rows, {weights[0], 1, kTile}, Right<T>::rows_of(grad_, batch, i0),
@@ -181,7 +182,7 @@ template <class E> class Backward {
   }
 
   const Scores<E>& scores_;
-  Matrices<const T> lse_;
+  Matrices<const T> stats_;
   const T scale_;
   Packed<T> delta_, grad_, v_, k_;
   Sums<E> dq_, dk_, dv_;
@@ -201,14 +202,14 @@ void attention_grad(const Exec& exec,
                     In k,
                     In v,
                     In y,
-                    In lse,
+                    In stats,
                     In mask,
                     bool causal,
                     double scale) {
   visit_floating(q.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     const attn::Scores<E> scores(exec, q, k, mask, causal, scale);
-    attn::Backward<E>(exec, scores, dq, dk, dv, grad, k, v, y, lse, scale).run();
+    attn::Backward<E>(exec, scores, dq, dk, dv, grad, k, v, y, stats, scale).run();
   });
 }
 

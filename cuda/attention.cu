@@ -47,7 +47,7 @@ template <class T> struct Running {
 
 template <int kWide, class E, class T = Compute<E>>
 __global__ void __launch_bounds__(kThreadsOfTile, 1)
-    attend(Matrices<E> y, Matrices<T> lse, Scores<E> scores, Matrices<const E> v, Grid grid) {
+    attend(Matrices<E> y, Matrices<T> stats, Scores<E> scores, Matrices<const E> v, Grid grid) {
   TAPER_DYNAMIC_SHARED(Shared<T>, room);
   Shared<T>& shared = *room;
   const Index batch = grid.batch(), i0 = grid.first_row(), keys = scores.k.rows;
@@ -65,26 +65,28 @@ __global__ void __launch_bounds__(kThreadsOfTile, 1)
     accumulate<false, kWide, E, T>(acc, shared, {v, batch, j0}, first, v.cols, T(1));
   }
   T sums[kOwn];
-  unrolled<kOwn>([&](int r) { sums[r] = running.sum(r); });
+  unrolled<kOwn>([&](int r) { sums[r] = total(running.sum(r), scores.masked()); });
   E* to = y.at(batch);
   for_each_own<kWide>(i0, y.rows, first, y.cols, [&](Index i, Index c, int r, int s) {
-    to[i * y.row + c * y.col] = static_cast<E>(output(acc[r][s], sums[r], scores.masked()));
+    to[i * y.row + c * y.col] = static_cast<E>(output(acc[r][s], sums[r]));
   });
   if (first > 0 || across() > 0) return;
   unrolled<kOwn>([&](int r) {
     const Index i = i0 + down() + r * kSide;
-    if (i >= lse.rows) return;
-    lse.at(batch)[i * lse.row] = log_sum(running.max[r], sums[r], scores.masked());
+    if (i >= stats.rows) return;
+    T* kept = stats.at(batch) + i * stats.row;
+    kept[0] = running.max[r];
+    kept[stats.col] = sums[r];
   });
 }
 
 template <int kWide, class E>
 void launch_attend(
-    const Exec& exec, const View& y, const View& lse, const Scores<E>& scores, const View& v) {
+    const Exec& exec, const View& y, const View& stats, const Scores<E>& scores, const View& v) {
   const Matrices<E> to = matrices_of<E>(y);
   const Grid grid = grid_of<kWide>(to.rows, to.cols);
   launch_tiles<Compute<E>>(exec, grid.blocks(count_of(y)), attend<kWide, E>, to,
-                           matrices_of<Compute<E>>(lse, 1), scores, matrices_of<const E>(v), grid);
+                           matrices_of<Compute<E>>(stats), scores, matrices_of<const E>(v), grid);
 }
 
 }  // namespace
@@ -92,16 +94,16 @@ void launch_attend(
 
 // Bytes: q and y once, k and v once for each 64 queries. Flops: 2 B H T S (E + D).
 void attention(
-    const Exec& exec, Out y, Out lse, In q, In k, In v, In mask, bool causal, double scale) {
-  if (lse.layout->numel() == 0) return;
+    const Exec& exec, Out y, Out stats, In q, In k, In v, In mask, bool causal, double scale) {
+  if (stats.layout->numel() == 0) return;
   visit_floating(q.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     const attn::Scores<E> scores = attn::scores_of<E>(q, k, mask, causal, scale);
     const Index cols = v.layout->sizes[v.layout->ndim - 1];
     if (sizeof(E) == 8 || cols <= attn::kTile) {
-      return attn::launch_attend<1>(exec, y, lse, scores, v);
+      return attn::launch_attend<1>(exec, y, stats, scores, v);
     }
-    if constexpr (sizeof(E) < 8) attn::launch_attend<2>(exec, y, lse, scores, v);
+    if constexpr (sizeof(E) < 8) attn::launch_attend<2>(exec, y, stats, scores, v);
   });
 }
 

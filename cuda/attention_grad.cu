@@ -26,17 +26,19 @@ template <class E> struct Weights {
 
   Scores<E> scores;
   Matrices<const E> v, grad;
-  Matrices<const T> lse;
+  Matrices<const T> stats;
   const T* delta;  // (count, T)
 
   __device__ void compute(
       T (&w)[kOwn][kOwn], Shared<T>& shared, Index batch, Index i0, Index j0) const {
     scores.compute(w, shared, batch, i0, j0);
-    const T* row_lse = lse.at(batch);
+    const T* kept = stats.at(batch);
     unrolled<kOwn>([&](int r) {
       const Index i = i0 + down() + r * kSide;
-      const T less = i < lse.rows ? row_lse[i * lse.row] : T(0);
-      unrolled<kOwn>([&](int s) { w[r][s] = weight(w[r][s], less); });
+      const bool inside = i < stats.rows;
+      const T less = inside ? shift(kept[i * stats.row]) : T(0);
+      const T inverse = inside ? T(1) / kept[i * stats.row + stats.col] : T(0);
+      unrolled<kOwn>([&](int s) { w[r][s] = weight(w[r][s], less, inverse); });
     });
   }
 
@@ -46,7 +48,7 @@ template <class E> struct Weights {
     multiply_rows<E, T>(of_weights, shared, {grad, batch, i0}, {v, batch, j0}, v.cols, T(1));
     unrolled<kOwn>([&](int r) {
       const Index i = i0 + down() + r * kSide;
-      const T less = i < lse.rows ? delta[batch * lse.rows + i] : T(0);
+      const T less = i < stats.rows ? delta[batch * stats.rows + i] : T(0);
       for (int s = 0; s < kOwn; ++s) w[r][s] = score_grad(w[r][s], of_weights[r][s], less);
     });
   }
@@ -121,21 +123,21 @@ void attention_grad(const Exec& exec,
                     In k,
                     In v,
                     In y,
-                    In lse,
+                    In stats,
                     In mask,
                     bool causal,
                     double scale) {
   visit_floating(q.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
     using T = Compute<E>;
-    const Index count = attn::count_of(q), rows = lse.layout->numel();
+    const Index count = attn::count_of(q), rows = stats.layout->numel() / 2;
     auto* delta = static_cast<T*>(exec.scratch(static_cast<size_t>(rows) * sizeof(T)));
     const attn::Matrices<const E> grads = attn::matrices_of<const E>(grad);
     launch_on(exec, blocks_for(rows * WarpTeam::kSize), kThreads, attn::row_products<E>, delta,
               grads, attn::matrices_of<const E>(y), rows);
     const attn::Weights<E> weights{attn::scores_of<E>(q, k, mask, causal, scale),
                                    attn::matrices_of<const E>(v), grads,
-                                   attn::matrices_of<const T>(lse, 1), delta};
+                                   attn::matrices_of<const T>(stats), delta};
     const attn::Matrices<E> to_q = attn::matrices_of<E>(dq), to_k = attn::matrices_of<E>(dk),
                             to_v = attn::matrices_of<E>(dv);
     if (dq.defined()) {

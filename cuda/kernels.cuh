@@ -46,7 +46,7 @@ void softmax_grad(const Exec&, Out, In grad, In y, int dim);
 void log_softmax_grad(const Exec&, Out, In grad, In y, int dim);
 
 // attention.cu, attention_grad.cu
-void attention(const Exec&, Out y, Out lse, In q, In k, In v, In mask, bool causal, double scale);
+void attention(const Exec&, Out y, Out stats, In q, In k, In v, In mask, bool causal, double scale);
 void attention_grad(const Exec&,
                     Out dq,
                     Out dk,
@@ -56,7 +56,7 @@ void attention_grad(const Exec&,
                     In k,
                     In v,
                     In y,
-                    In lse,
+                    In stats,
                     In mask,
                     bool causal,
                     double scale);

@@ -197,17 +197,18 @@ double flops_of(const KernelCall& call) {
     const Layout& a = *reads[0]->layout;
     return 2 * all(*writes[0]) * static_cast<double>(a.sizes[a.ndim - 1]);
   }
-  // (..., T, E), (..., S, E), (..., S, D), a multiply-add for each pair and column of a product.
+  // (..., T, E), (..., S, E), (..., S, D), a multiply-add for each pair and column of a product;
+  // statistics are two for each query.
   const auto last = [](const View& v, int from_end) {
     return static_cast<double>(v.layout->sizes[v.layout->ndim - from_end]);
   };
   if (slot == c.attention) {
     const View &q = *reads[0], &k = *reads[1], &v = *reads[2];
-    return 2 * all(*writes[1]) * last(k, 2) * (last(q, 1) + last(v, 1));
+    return all(*writes[1]) * last(k, 2) * (last(q, 1) + last(v, 1));
   }
   if (slot == c.attention_grad) {
-    const View &q = *reads[1], &v = *reads[3], &lse = *reads[5];
-    return 2 * all(lse) * last(v, 2) * (3 * last(q, 1) + 2 * last(v, 1));
+    const View &q = *reads[1], &v = *reads[3], &stats = *reads[5];
+    return all(stats) * last(v, 2) * (3 * last(q, 1) + 2 * last(v, 1));
   }
   // Each output, or gradient of one, meets the weights of its group: w is (O, C / groups, kH, kW).
   const auto per_channel = [](const View& w) {

@@ -93,22 +93,23 @@ struct Operands {
 
 namespace ops {
 
-// Saved: q, k, v, y, lse, and the mask if there is one.
+// Saved: q, k, v, y, the statistics of the rows, and the mask if there is one.
 void Attention::forward(Frame& f) {
   const Operands of(f.in(0), f.in(1), f.in(2), f.in(3));
   const std::int64_t queries = of.q.size(-2), keys = of.k.size(-2), columns = of.v.size(-1);
   const DType dtype = of.q.dtype(), wide = dtype == kFloat64 ? kFloat64 : kFloat32;
-  const Tensor lse = make_tensor(contiguous_layout(with(of.batch, {queries})), wide, f.device());
+  const Tensor stats =
+      make_tensor(contiguous_layout(with(of.batch, {queries, 2})), wide, f.device());
   const Tensor& y = f.out(with(of.batch, {queries, columns}), dtype);
   if (keys == 0) {
     y.zero_();
   } else if (y.numel() > 0) {
-    f.kernels().attention(f.exec(), y.as<Out>(), lse.as<Out>(), of.q.as<In>(), of.k.as<In>(),
+    f.kernels().attention(f.exec(), y.as<Out>(), stats.as<Out>(), of.q.as<In>(), of.k.as<In>(),
                           of.v.as<In>(), of.mask.as<In>(), causal_, scale_);
   }
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) f.save(f.in(i));
   f.save_out(0);
-  f.save(lse);
+  f.save(stats);
   if (f.in(3).defined()) f.save(f.in(3));
 }
 
@@ -134,7 +135,7 @@ Grads Attention::fused(const Reverse& r) const {
   const Operands of(r.saved(0), r.saved(1), r.saved(2),
                     r.saved_count() > 5 ? r.saved(5) : Tensor());
   const Tensor& grad = r.grad();
-  const Tensor y = r.saved(3), lse = r.saved(4);
+  const Tensor y = r.saved(3), stats = r.saved(4);
   Grads out(4);
   const bool empty = of.k.size(-2) == 0 || y.numel() == 0;
   const auto make = [&](std::size_t i, const Tensor& like) {
@@ -149,7 +150,7 @@ Grads Attention::fused(const Reverse& r) const {
   const auto part = [&](std::size_t i) { return out[i].as<Out>(); };
   kernels_for(y.device())
       .attention_grad(Exec(y.device()), part(0), part(1), part(2), grad.as<In>(), of.q.as<In>(),
-                      of.k.as<In>(), of.v.as<In>(), y.as<In>(), lse.as<In>(), of.mask.as<In>(),
+                      of.k.as<In>(), of.v.as<In>(), y.as<In>(), stats.as<In>(), of.mask.as<In>(),
                       causal_, scale_);
   return out;
 }
@@ -169,10 +170,8 @@ Tensor scaled_dot_product_attention(const TensorArg& q,
               "scaled_dot_product_attention: give attn_mask or is_causal, not both");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q->size(-1))));
   const Tensor mask = usable(attn_mask, q->dtype());
-  // An additive mask goes the long way: where all scores of a row are huge, as under -1e9, the
-  // logarithm of their sum is too coarse for gradients (core/attention.h).
-  const bool adds = mask.defined() && mask.dtype() != kBool;
-  if (dropout_p == 0 && !adds && fits(mask, *q, k)) {
+  const bool mask_learns = mask.defined() && mask.requires_grad() && GradMode::is_enabled();
+  if (dropout_p == 0 && !mask_learns && fits(mask, *q, k)) {
     return apply(ops::Attention(is_causal, factor), {&*q, &k, &v, &mask});
   }
   return matmul(dropout(weights(*q * factor, k, mask, is_causal), dropout_p, true), v);

@@ -1,4 +1,5 @@
 // Attention against a slow oracle, its masks, its derivatives.
+#include <cmath>
 #include <limits>
 
 #include "taper/autograd/ops/attention.h"
@@ -9,6 +10,7 @@
 #include "taper/autograd/ops/softmax.h"
 #include "taper/core/memory.h"
 #include "taper/tests/autograd/ops_testing.h"
+#include "taper/tests/reference/attention.h"
 
 namespace taper::testing {
 namespace {
@@ -77,6 +79,9 @@ TEST(Attention, EveryMaskIsThatOfTheComposition) {
       sample({4, 2, 3, 5}, 9),
       full({1}, -kInf, TensorOptions(kFloat64)),
       full({1, 1}, -1e308, TensorOptions(kFloat64)),
+      full({1}, -1e9, TensorOptions(kFloat64)),
+      full({3, 1}, 1e9, TensorOptions(kFloat64)),
+      masked_fill(zeros({3, 5}, kFloat64), logical_not(seen), -1e9),
   };
   for (const Tensor& mask : masks) {
     for (const DType dtype : {kFloat64, kFloat32}) {
@@ -93,6 +98,80 @@ TEST(Attention, EveryMaskIsThatOfTheComposition) {
       const double tolerance = dtype == kFloat64 ? 1e-12 : 1e-5;
       expect_close(ys[1], ys[0], tolerance);
       for (std::size_t i = 0; i < 3; ++i) expect_close(grads[1][i], grads[0][i], tolerance);
+    }
+  }
+}
+
+// Rows by turns: a little, far below, below all that f32 has, unseen, seen in part, far above
+// in part, far below in part.
+Tensor wild_mask(std::int64_t queries, std::int64_t keys, double large) {
+  Numbers rows;
+  for (std::int64_t i = 0; i < queries; ++i) {
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const bool part = (i + j) % 3 == 0;
+      const double kinds[] = {static_cast<double>((i * j) % 5) / 5,
+                              -large,
+                              -1e308,
+                              -kInf,
+                              part ? -kInf : 0.5,
+                              part ? large : 0,
+                              part ? 0 : -large};
+      rows.push_back(kinds[i % 7]);
+    }
+  }
+  return tensor(rows, kFloat64).view({queries, keys});
+}
+
+// y and the gradients against a matrix of scores in double, where `grad` is that of y.
+void expect_oracle(const Inputs& qkv, const Tensor& mask, const Tensor& grad, double tolerance) {
+  const Tensor &q = qkv[0], &k = qkv[1], &v = qkv[2];
+  const Tensor y = scaled_dot_product_attention(q, k, v, mask);
+  y.backward(grad);
+  for (std::int64_t b = 0; b < q.size(0); ++b) {
+    const auto of = [&](const Tensor& t) { return values(t.select(0, b)); };
+    const auto expect = [&](const Tensor& got, const Numbers& want) {
+      const Tensor part = got.detach().select(0, b);
+      expect_close(part, tensor(want, kFloat64).view(part.sizes()), tolerance);
+    };
+    const reference::Attention a{q.size(1),
+                                 k.size(1),
+                                 q.size(2),
+                                 v.size(2),
+                                 1 / std::sqrt(static_cast<double>(q.size(2))),
+                                 of(q),
+                                 of(k),
+                                 of(v),
+                                 values(mask.expand({q.size(1), k.size(1)})),
+                                 of(grad),
+                                 q.dtype() != kFloat64};
+    const auto want = a.grads();
+    expect(y, a.y());
+    expect(q.grad(), want.dq);
+    expect(k.grad(), want.dk);
+    expect(v.grad(), want.dv);
+  }
+}
+
+// Sizes that are no multiples of a tile; one mask for all matrices, one row of it for all queries,
+// one column for all keys, and one that is turned.
+TEST(Attention, WildMasks) {
+  struct Case {
+    DType dtype;
+    double large, tolerance;
+  };
+  for (const auto& [dtype, large, tolerance] : {Case{kFloat64, 1e9, 1e-12},
+                                                {kFloat32, 1e9, 1e-5},
+                                                {kBFloat16, 1e9, 0.05},
+                                                {kFloat16, 6e4, 0.01}}) {
+    const Tensor mask = wild_mask(70, 130, large).to(dtype);
+    const Tensor masks[] = {mask, mask.narrow(0, 5, 1), mask.narrow(0, 6, 1), mask.narrow(1, 4, 1),
+                            wild_mask(130, 70, large).to(dtype).mT()};
+    for (const Tensor& m : masks) {
+      SCOPED_TRACE(str(dtype, " mask ", m.sizes(), " strides ", m.strides()));
+      const Inputs qkv{leaf(sample({2, 70, 8}, 1).to(dtype)),
+                       leaf(sample({2, 130, 8}, 2).to(dtype)),
+                       leaf(sample({2, 130, 9}, 3).to(dtype))};
+      expect_oracle(qkv, m, sample({2, 70, 9}, 4).to(dtype), tolerance);
     }
   }
 }
@@ -139,10 +218,11 @@ TEST(Attention, NoMatrixOfScoresInMemory) {
   const TensorOptions options = TensorOptions(kFloat32).requires_grad(true);
   const Tensor q = ones({1, kLength, 16}, options), k = ones({1, kLength, 16}, options),
                v = ones({1, kLength, 16}, options);
-  for (const bool causal : {false, true}) {
+  const Tensor row = zeros({1, kLength}, kFloat32), choices[] = {{}, {}, row, row.to(kBool)};
+  for (std::size_t i = 0; i < 4; ++i) {
     memory::reset_peak_stats();
     const std::uint64_t before = memory::stats().allocated;
-    scaled_dot_product_attention(q, k, v, {}, 0, causal).sum().backward();
+    scaled_dot_product_attention(q, k, v, choices[i], 0, i == 0).sum().backward();
     EXPECT_LT(memory::stats().allocated_peak - before, kLength * kLength * 4 / 2);
   }
 }

@@ -72,10 +72,10 @@ const Count kCounts[] = {
     {"n(out0)", [](const Entry& e) { return output(e, 0); }},
     {"n(in1)", [](const Entry& e) { return input(e, 1); }},
     {"n(in0)/n(in1)", [](const Entry& e) { return input(e, 0) / input(e, 1); }},
-    {"n(out0)/D",
+    {"n(out0) 2/D",
      [](const Entry& e) {
        const Sizes& sizes = e.outputs[0].sizes;
-       return output(e, 0) / static_cast<double>(sizes.empty() ? 1 : sizes[sizes.size() - 1]);
+       return output(e, 0) * 2 / static_cast<double>(sizes.empty() ? 1 : sizes[sizes.size() - 1]);
      }},
     {"n(in0)/C", [](const Entry& e) { return input(e, 0) / classes(e); }},
 };

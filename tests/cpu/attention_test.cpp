@@ -26,7 +26,7 @@ const Shape kShapes[] = {{2, 5, 9, 6, 7},     {1, 1, 1, 1, 1},     {2, 64, 64, 1
 struct Problem {
   Shape s;
   Masked masked;
-  Array q, k, v, grad, seen, added, y, lse, dq, dk, dv;
+  Array q, k, v, grad, seen, added, y, stats, dq, dk, dv;
 
   Problem(DType dtype, const Shape& shape, Masked how, Form form, Form out)
       : s(shape),
@@ -38,18 +38,29 @@ struct Problem {
         seen(kBool, {s.batch, s.queries, s.keys}, form),
         added(dtype, {s.batch, s.queries, s.keys}, form),
         y(dtype, {s.batch, s.queries, s.columns}, out),
-        lse(dtype == kFloat64 ? kFloat64 : kFloat32, {s.batch, s.queries}, out),
+        stats(dtype == kFloat64 ? kFloat64 : kFloat32, {s.batch, s.queries, 2}, out),
         dq(dtype, {s.batch, s.queries, s.depth}, out),
         dk(dtype, {s.batch, s.keys, s.depth}, out),
         dv(dtype, {s.batch, s.keys, s.columns}, out) {
     Random random(static_cast<std::uint64_t>(s.queries * 31 + s.keys));
     for (Array* a : {&q, &k, &v, &grad}) a->fill([&] { return random.uniform(-2, 2); });
-    std::vector<double> rows;
     seen.fill([&] { return random.next() % 3 == 0 ? 0 : 1; });
-    added.fill([&] { return random.next() % 3 == 0 ? -kInf : random.uniform(-1, 1); });
-    for (std::int64_t j = 0; j < s.keys && s.batch * s.queries > 0; ++j) {  // one row sees nothing
-      seen.set(j, 0);
-      added.set(j, -kInf);
+    for (std::int64_t j = 0; j < s.keys && s.batch * s.queries > 0; ++j) seen.set(j, 0);
+    for (std::int64_t i = 0; i < s.batch * s.queries; ++i) {
+      for (std::int64_t j = 0; j < s.keys; ++j) added.set(i * s.keys + j, added_to(i, random));
+    }
+  }
+
+  // Rows that see nothing; that see all keys, far below; a few keys far above the others; some.
+  double added_to(std::int64_t row, Random& random) const {
+    const bool rare = random.next() % 3 == 0;
+    const double large = q.dtype() == kFloat16 ? 6e4 : 1e9;
+    switch (row % 5) {
+      case 0: return -kInf;
+      case 1: return -large;
+      case 2: return -1e308;
+      case 3: return rare ? large : -large;
+      default: return rare ? -kInf : random.uniform(-1, 1);
     }
   }
 
@@ -59,16 +70,17 @@ struct Problem {
                     : masked == Masked::kAdded ? added.in()
                                                : In{};
     const bool causal = masked == Masked::kCausal;
-    kernels.attention(exec, y.out(), lse.out(), q.in(), k.in(), v.in(), mask, causal, kScale);
+    kernels.attention(exec, y.out(), stats.out(), q.in(), k.in(), v.in(), mask, causal, kScale);
     kernels.attention_grad(exec, dq.out(), dk.out(), dv.out(), grad.in(), q.in(), k.in(), v.in(),
-                           y.in(), lse.in(), mask, causal, kScale);
+                           y.in(), stats.in(), mask, causal, kScale);
     for (const Array* a : outputs()) ASSERT_TRUE(a->is_pad_whole());
   }
 
-  std::vector<const Array*> outputs() const { return {&y, &lse, &dq, &dk, &dv}; }
+  std::vector<const Array*> outputs() const { return {&y, &stats, &dq, &dk, &dv}; }
 
   reference::Attention oracle(std::int64_t batch) const {
-    reference::Attention a{s.queries, s.keys, s.depth, s.columns, kScale, {}, {}, {}, {}, {}};
+    reference::Attention a{
+        s.queries, s.keys, s.depth, s.columns, kScale, {}, {}, {}, {}, {}, q.dtype() != kFloat64};
     const auto take = [&](std::vector<double>& to, const Array& from, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) to.push_back(from.get(batch * n + i));
     };
@@ -156,7 +168,8 @@ TEST(Attention, RowsOfMinusInfinity) {
     p.q.set(0, -kInf);
     p.run(cpu_kernels());
     EXPECT_EQ(std::isnan(p.y.get(0)), masked == Masked::kNot);
-    EXPECT_TRUE(std::isinf(p.lse.get(0)));
+    EXPECT_EQ(p.stats.get(0), -kInf);
+    EXPECT_EQ(p.stats.get(1), masked == Masked::kNot ? 0 : kInf);
     EXPECT_FALSE(std::isnan(p.y.get(1)));
     EXPECT_EQ(p.y.get(0) == 0, masked == Masked::kAdded);
   }

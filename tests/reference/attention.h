@@ -7,11 +7,14 @@
 
 namespace taper::reference {
 
-// One matrix; row-major. The mask is added to the scores, -inf where a key is not seen.
+// One matrix; row-major. The mask is added to the scores, -inf where a key is not seen. Scores are
+// rounded as the machine's are, since what is left of one beside a mask of -1e9 is a matter of
+// that.
 struct Attention {
   std::int64_t queries, keys, depth, columns;
   double scale;
   std::vector<double> q, k, v, mask, grad;
+  bool in_f32 = false;
 
   std::vector<double> weights() const {
     std::vector<double> w(static_cast<std::size_t>(queries * keys));
@@ -20,7 +23,7 @@ struct Attention {
       for (std::int64_t j = 0; j < keys; ++j) {
         double score = 0;
         for (std::int64_t d = 0; d < depth; ++d) score += at(q, i, d, depth) * at(k, j, d, depth);
-        at(w, i, j, keys) = score * scale + at(mask, i, j, keys);
+        at(w, i, j, keys) = rounded(score * scale + at(mask, i, j, keys));
         max = std::fmax(max, at(w, i, j, keys));
       }
       for (std::int64_t j = 0; j < keys; ++j) {
@@ -78,6 +81,10 @@ struct Attention {
   }
 
  private:
+  double rounded(double score) const {
+    return in_f32 ? static_cast<double>(static_cast<float>(score)) : score;
+  }
+
   static double& at(std::vector<double>& x, std::int64_t i, std::int64_t j, std::int64_t cols) {
     return x[static_cast<std::size_t>(i * cols + j)];
   }
