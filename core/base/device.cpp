@@ -25,6 +25,10 @@ std::string Device::str() const {
   return "cuda:" + std::to_string(index_);
 }
 
+void Device::fail_index(int index) {
+  fail(taper::str("Device: the index must be a number from 0 to 99, got ", index));
+}
+
 void append(std::string& out, Device device) {
   out += device.str();
 }

@@ -23,11 +23,13 @@ inline constexpr DeviceType kMeta = DeviceType::kMeta;
 
 class Device {
  public:
-  // Implicit, as in LibTorch: x.to(kCUDA).
+  // Implicit, as in LibTorch: x.to(kCUDA). Throws unless the index is from 0 to 99.
   constexpr Device(DeviceType type = kCPU, int index = 0)  // NOLINT(google-explicit-constructor)
-      : type_(type), index_(static_cast<std::uint8_t>(index)) {}
+      : type_(type), index_(static_cast<std::uint8_t>(index)) {
+    if (index < 0 || index > 99) fail_index(index);
+  }
 
-  // "cpu", "cuda", "cuda:1", "meta"; anything else throws.
+  // "cpu", "cuda", "cuda:1", "meta", the same indices; anything else throws.
   Device(const std::string& name);  // NOLINT(google-explicit-constructor)
 
   Device(const char* name) : Device(std::string(name)) {}  // NOLINT(google-explicit-constructor)
@@ -50,6 +52,8 @@ class Device {
 
  private:
   friend struct DebugLayout;  // tells debuggers where things lie
+
+  [[noreturn]] static void fail_index(int index);
 
   DeviceType type_;
   std::uint8_t index_;

@@ -1,8 +1,10 @@
 // Small parts of the base: scopes and call sites, errors, scalars, ordered dictionaries.
+#include <limits>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "taper/core/base/device.h"
 #include "taper/core/base/ordered_dict.h"
 #include "taper/core/base/scalar.h"
 #include "taper/tests/message_of.h"
@@ -29,6 +31,26 @@ void inner(SourceLoc loc) {
 void outer(SourceLoc loc) {
   const Call call(loc);
   inner(SourceLoc("inside.cpp", "", 9));
+}
+
+TEST(Device, EveryIndexIsKeptOrRefused) {
+  for (const DeviceType type : {kCPU, kCUDA, kMeta}) {
+    for (int index = -1000; index <= 1000; ++index) {
+      if (index >= 0 && index <= 99) {
+        EXPECT_EQ(Device(type, index).index(), index);
+      } else {
+        EXPECT_EQ(message_of([&] { Device(type, index); }),
+                  str("Device: the index must be a number from 0 to 99, got ", index));
+      }
+    }
+    for (const int index : {std::numeric_limits<int>::min(), std::numeric_limits<int>::max()})
+      EXPECT_THROW(Device(type, index), Error);
+  }
+  for (int index = 0; index <= 99; ++index) {
+    EXPECT_EQ(Device("cuda:" + std::to_string(index)), Device(kCUDA, index));
+  }
+  EXPECT_THROW(Device("cuda:100"), Error);
+  static_assert(Device(kCUDA, 99).index() == 99);
 }
 
 TEST(Call, TheOutermostSetsLineAndName) {
