@@ -29,7 +29,7 @@ if(TAPER_CUDA STREQUAL "on")
   set(CMAKE_CUDA_EXTENSIONS OFF)
   find_package(CUDAToolkit REQUIRED)
   set_target_properties(taper_lib PROPERTIES CUDA_RUNTIME_LIBRARY Shared)
-  target_link_libraries(taper_lib PRIVATE CUDA::cudart CUDA::cublas)
+  target_link_libraries(taper_lib PRIVATE CUDA::cudart CUDA::cublas CUDA::cublasLt)
 elseif(TAPER_CUDA STREQUAL "emulated")
   # The only place that sees Boost: its fcontext switches the fibers that stand for a block's threads.
   find_package(Boost REQUIRED COMPONENTS context)
@@ -41,7 +41,7 @@ endif()
 # What a target needs whose files see CUDA: the library's cuda/ and the tests in tests/cuda/.
 function(taper_cuda_target target)
   if(TAPER_CUDA STREQUAL "on")
-    target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas)
+    target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas CUDA::cublasLt)
     # 1835: tls_model on the host's thread-locals, of which the device pass knows nothing.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-diag-suppress=1835;
       -Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion,-ffp-contract=off;

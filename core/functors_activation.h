@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "taper/core/functors_arithmetic.h"
+#include "taper/core/kernels.h"
 #include "taper/core/math.h"
 
 namespace taper::fn {
@@ -92,6 +93,16 @@ struct GeluTanhGrad {
     return grad * (s * math::fma(x * slope, T(1) - s, T(1)));
   }
 };
+
+// Calls f with the functor of what a matrix product ends with, if it ends with one.
+template <class F> TAPER_INLINE void visit_activation(Activation activation, F&& f) {
+  switch (activation) {
+    case Activation::kNone: return;
+    case Activation::kRelu: return f(Relu());
+    case Activation::kGelu: return f(Gelu());
+    case Activation::kGeluTanh: return f(GeluTanh());
+  }
+}
 
 struct LogSigmoid {
   template <Real T> TAPER_INLINE T operator()(T x) const { return math::log_sigmoid(x); }

@@ -129,6 +129,9 @@ struct Window2d {
   std::int64_t divisor_override = 0;  // avg_pool2d; 0: the window's size
 };
 
+// What a matrix product ends with: the elementwise slot of that name.
+enum class Activation : std::uint8_t { kNone, kRelu, kGelu, kGeluTanh };
+
 // One step of an optimizer over one parameter; all share one hyper-parameter block.
 struct AdamParam {
   InOut param, exp_avg, exp_avg_sq;
@@ -248,9 +251,11 @@ struct Kernels {
               double scale)>
       attention_grad;
 
-  // out (B, M, N) = a (B, M, K) b (B, K, N) + bias, broadcastable to out or undefined.
-  // f16 and bf16 accumulate in f32; integers wrap.
-  Kernel<void(const Exec&, Out, In a, In b, In bias)> matmul;
+  // out (B, M, N) = activation(a (B, M, K) b (B, K, N) + bias), bias broadcastable to out or
+  // undefined. f16 and bf16 accumulate in f32 and are rounded before the activation and after it:
+  // the bits are those of the activation's own slot, run on the product. Integers wrap, and have no
+  // activation.
+  Kernel<void(const Exec&, Out, In a, In b, In bias, Activation)> matmul;
 
   // Indexing; indices are i64, in range (checked before, or an error for the range checks here).
   Kernel<void(const Exec&, Out, In x, In index, int dim)> gather;

@@ -229,7 +229,7 @@ template <class E> class WeightGradient {
     const Layout b = batch_of({g, pixels, columns_}, {columns_ * pixels, 1, pixels});
     const Exec exec(exec_.device, exec_.stream);
     matmul(exec, view<Out>(sums_, out), view<In>(grads_, a), view<In>(around_, b),
-           go_on ? view<In>(sums_, out) : In{});
+           go_on ? view<In>(sums_, out) : In{}, Activation::kNone);
   }
 
   static Layout batch_of(const Index (&sizes)[3], const Index (&strides)[3]) {

@@ -1,4 +1,5 @@
 // Matrix products of every dtype: the same bits on every instruction set and thread count.
+#include "taper/core/functors_activation.h"
 #include "taper/core/precision.h"
 #include "taper/cpu/finite.h"
 #include "taper/cpu/gemm_blas.h"
@@ -10,7 +11,8 @@
 // Every element of C starts as the bias, or zero, and is then one fma for each k, in order. Tiles,
 // panels, threads and K-blocks (which leave C in memory and go on from there) do not change that
 // chain, so that the bits depend on the operands alone. 16-bit types convert to f32 when they are
-// packed, and round once at the end.
+// packed, and round once at the end; what an activation then does is done to the rounded sum, while
+// the part of C that is finished is in the cache.
 namespace taper::cpu {
 inline namespace TAPER_ISA {
 namespace gemm {
@@ -37,15 +39,17 @@ template <class E> struct Matrix {
   }
 };
 
-// c (m, n) = a (m, k) b (k, n) + bias (m, n); bias.data may be null.
+// c (m, n) = activation(a (m, k) b (k, n) + bias (m, n)); bias.data may be null.
 template <class E> struct Product {
   Index m, n, k;
   Matrix<const E> a, b, bias;
   Matrix<E> c;
+  Activation activation;
   FiniteWatch* watch = nullptr;  // of c, whose rows then have no gaps
 
   TAPER_INLINE Product transposed() const {
-    return {n, m, k, b.transposed(), a.transposed(), bias.transposed(), c.transposed(), watch};
+    return {n,          m,    k, b.transposed(), a.transposed(), bias.transposed(), c.transposed(),
+            activation, watch};
   }
 
   TAPER_INLINE Product columns(Index begin, Index end) const {
@@ -56,6 +60,7 @@ template <class E> struct Product {
             b.moved(begin * b.col),
             bias.moved(begin * bias.col),
             c.moved(begin * c.col),
+            activation,
             watch};
   }
 
@@ -67,6 +72,7 @@ template <class E> struct Product {
             b.moved(i * b.batch),
             bias.moved(i * bias.batch),
             c.moved(i * c.batch),
+            activation,
             watch};
   }
 };
@@ -101,7 +107,7 @@ void start_tile(const Product<E>& p, Index i, Index rows, Index j, Index cols, T
 }
 
 template <class E, class T>
-void finish_tile(
+void store_tile(
     const Product<E>& p, Index i, Index rows, Index j, Index cols, const T* c, Index ldc) {
   for (Index r = 0; r < rows; ++r) {
     const T* from = c + r * ldc;
@@ -142,7 +148,7 @@ template <class E> void multiply_row(const Product<E>& p, Index i) {
         sum[s] = multiply_add(left, static_cast<T>(right[s * p.b.col]), sum[s]);
       }
     }
-    finish_tile(p, i, 1, j, cols, sum, kRowChunk);
+    store_tile(p, i, 1, j, cols, sum, kRowChunk);
   }
 }
 
@@ -187,11 +193,35 @@ template <class E> void multiply_sliver(const Product<E>& p, Index j, Index cols
         multiply(height, depth, a, b, ldb, c + i * ldc, ldc, biased || k > 0);
       }
     }
-    if (!in_place) finish_tile(p, i0, rows, j, cols, c, ldc);
+    if (!in_place) store_tile(p, i0, rows, j, cols, c, ldc);
   }
 }
 
-// Looks at rows [i, i + rows) and columns [j, j + cols) of C, which are done.
+template <class E, class F> TAPER_INLINE void apply(F activation, E& x) {
+  x = static_cast<E>(activation(static_cast<Accumulator<E>>(x)));
+}
+
+// Applies the activation to rows [i, i + rows) and columns [j, j + cols) of C. A tile's columns are
+// a constant number, so that the functor's constants stay in registers from row to row.
+template <class E> void activate(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
+  using T = Accumulator<E>;
+  if constexpr (std::is_floating_point_v<T>) {
+    fn::visit_activation(p.activation, [&](auto activation) {
+      for (Index r = i; r < i + rows; ++r) {
+        E* c = p.c.at(r, j);
+        if (p.c.col == 1 && cols == kTileCols<T>) {
+          for (Index s = 0; s < kTileCols<T>; ++s) apply(activation, c[s]);
+        } else if (p.c.col == 1) {
+          for (Index s = 0; s < cols; ++s) apply(activation, c[s]);
+        } else {
+          for (Index s = 0; s < cols; ++s) apply(activation, c[s * p.c.col]);
+        }
+      }
+    });
+  }
+}
+
+// Looks at the same part of C.
 template <class E> void look_at(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
   if (p.watch == nullptr) return;
   visit_bits(dtype_of<E>(), [&](auto lowest) {
@@ -204,6 +234,12 @@ template <class E> void look_at(const Product<E>& p, Index i, Index rows, Index 
   });
 }
 
+// Rows [i, i + rows) and columns [j, j + cols) of C hold their sums.
+template <class E> void finish(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
+  activate(p, i, rows, j, cols);
+  look_at(p, i, rows, j, cols);
+}
+
 // All of C on one thread.
 template <class E> void multiply_alone(const Product<E>& p) {
   if constexpr (std::is_floating_point_v<Accumulator<E>>) {
@@ -212,11 +248,11 @@ template <class E> void multiply_alone(const Product<E>& p) {
       for (Index j = 0; j < p.n; j += kCols) {
         multiply_sliver(p, j, p.n - j < kCols ? p.n - j : kCols);
       }
-      return look_at(p, 0, p.m, 0, p.n);
+      return finish(p, 0, p.m, 0, p.n);
     }
   }
   for (Index i = 0; i < p.m; ++i) multiply_row(p, i);
-  look_at(p, 0, p.m, 0, p.n);
+  finish(p, 0, p.m, 0, p.n);
 }
 
 // The way for large products: chunks of A and B are packed by all threads, then multiplied tile by
@@ -314,12 +350,11 @@ template <class E> class PackedProduct {
         multiply_tile_at(i, p_.m - i < kTileRows ? p_.m - i : kTileRows, j,
                          p_.n - j < kCols ? p_.n - j : kCols);
       }
-      if (!staged_ && k0_ + depth_ == p_.k)
-        look_at(p_, i0, rows, j, p_.n - j < kCols ? p_.n - j : kCols);
+      if (!staged_ && is_last()) look_at(p_, i0, rows, j, p_.n - j < kCols ? p_.n - j : kCols);
     }
-    if (staged_ && k0_ + depth_ == p_.k) {
-      finish_tile(p_, i0, rows, j0, cols, stage_ + (i0 - m0_) * ld_stage_ + (j0 - n0_), ld_stage_);
-      look_at(p_, i0, rows, j0, cols);
+    if (staged_ && is_last()) {
+      store_tile(p_, i0, rows, j0, cols, stage_ + (i0 - m0_) * ld_stage_ + (j0 - n0_), ld_stage_);
+      finish(p_, i0, rows, j0, cols);
     }
   }
 
@@ -351,8 +386,11 @@ template <class E> class PackedProduct {
       const TileLeft<T> left{p_.a.at(i, k0_), p_.a.row, p_.a.col};
       multiply_rows<T, kTileVectors>(rows, depth_, left, b, kCols, c, ldc, biased || k0_ > 0);
     }
-    if (c == edge) finish_tile(p_, i, rows, j, cols, edge, kCols);
+    if (c == edge) store_tile(p_, i, rows, j, cols, edge, kCols);
+    if (!staged_ && is_last()) activate(p_, i, rows, j, cols);
   }
+
+  bool is_last() const { return k0_ + depth_ == p_.k; }  // block of k
 
   const Product<E>& p_;
   T *a_ = nullptr, *b_ = nullptr, *stage_ = nullptr;
@@ -373,8 +411,12 @@ template <class E> bool multiply_by_blas(const Product<E>& p) {
       return BlasMatrix<const E>{x.data, row_major ? x.row : x.col, !row_major};
     };
     start_tile(p, 0, p.m, 0, p.n, p.c.data, p.c.row);
-    return blas_multiply(p.m, p.n, p.k, matrix(p.a, p.k), matrix(p.b, p.n),
-                         BlasMatrix<E>{p.c.data, p.c.row, false});
+    if (!blas_multiply(p.m, p.n, p.k, matrix(p.a, p.k), matrix(p.b, p.n),
+                       BlasMatrix<E>{p.c.data, p.c.row, false})) {
+      return false;
+    }
+    activate(p, 0, p.m, 0, p.n);
+    return true;
   }
   return false;
 }
@@ -444,7 +486,8 @@ Matrix<const float> rounded_to_tf32(
   return {to, x.batch == 0 ? 0 : rows * cols, cols, 1};
 }
 
-template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In bias) {
+template <class E>
+void multiply_batch(const Exec& exec, Out out, In a, In b, In bias, Activation activation) {
   const std::int64_t* sizes = out.layout->sizes;
   const Index m = sizes[1], n = sizes[2], k = a.layout->sizes[2];
   const std::int64_t sizes_a[] = {sizes[0], m, k}, sizes_b[] = {sizes[0], k, n};
@@ -455,7 +498,8 @@ template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In
                matrix_of<const E>(a, sizes_a),
                matrix_of<const E>(b, sizes_b),
                matrix_of<const E>(bias, sizes),
-               matrix_of<E>(out, sizes)};
+               matrix_of<E>(out, sizes),
+               activation};
   if constexpr (std::is_same_v<E, float>) {
     if (matmul_rounds_to_tf32()) {
       p.a = rounded_to_tf32(exec, p.a, batch, m, k);
@@ -480,11 +524,11 @@ template <class E> void multiply_batch(const Exec& exec, Out out, In a, In b, In
 }  // namespace gemm
 
 // Bytes: each operand once, when they fit the caches. Flops: 2 B M N K.
-void matmul(const Exec& exec, Out out, In a, In b, In bias) {
+void matmul(const Exec& exec, Out out, In a, In b, In bias, Activation activation) {
   TAPER_ASSERT(out.layout->ndim == 3 && a.layout->ndim == 3 && b.layout->ndim == 3);
   if (out.layout->numel() == 0) return;
   visit_dtype(out.dtype, [&](auto type) {
-    gemm::multiply_batch<typename decltype(type)::type>(exec, out, a, b, bias);
+    gemm::multiply_batch<typename decltype(type)::type>(exec, out, a, b, bias, activation);
   });
 }
 

@@ -57,7 +57,7 @@ void attention_grad(const Exec&,
                     double scale);
 
 // gemm.cpp
-void matmul(const Exec&, Out, In a, In b, In bias);
+void matmul(const Exec&, Out, In a, In b, In bias, Activation);
 
 // index.cpp
 void gather(const Exec&, Out, In x, In index, int dim);

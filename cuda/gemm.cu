@@ -1,4 +1,5 @@
 // Matrix products of every dtype: by cuBLAS, or on tiles, which give the CPU's bits.
+#include "taper/core/functors_activation.h"
 #include "taper/core/math_base.h"
 #include "taper/core/precision.h"
 #include "taper/cuda/device.cuh"
@@ -6,8 +7,9 @@
 
 // Note [One chain of fmas, on the device]
 // As on the CPU (cpu/gemm.cpp), an element starts as the bias or zero and takes one fma for each k,
-// in order; 16-bit types are summed in f32 and rounded once. A block makes one tile of C; a thread
-// keeps kOwn x kOwn of its elements in registers. No atomics, no split of k: the order is fixed.
+// in order; 16-bit types are summed in f32 and rounded, and the activation is of what was rounded.
+// A block makes one tile of C; a thread keeps kOwn x kOwn of its elements in registers. No atomics,
+// no split of k: the order is fixed.
 namespace taper::cuda {
 namespace {
 
@@ -22,11 +24,12 @@ template <class E> struct Matrix {
   Index batch, row, col;
 };
 
-// c (batch, m, n) = a (batch, m, k) b (batch, k, n) + bias; bias.data may be null.
+// c (batch, m, n) = activation(a (batch, m, k) b (batch, k, n) + bias); bias.data may be null.
 template <class E> struct Product {
   Index m, n, k;
   Matrix<const E> a, b, bias;
   Matrix<E> c;
+  Activation activation;
   bool tf32;  // round what is multiplied; f32 alone
 };
 
@@ -108,7 +111,13 @@ __global__ void __launch_bounds__(kSide* kSide, 2)
     for (unsigned s = 0; s < kOwn; ++s) {
       const Index i = i0 + down + r * kSide, j = j0 + across + s * kSide;
       if (i >= p.m || j >= p.n) continue;
-      p.c.data[batch * p.c.batch + i * p.c.row + j * p.c.col] = static_cast<E>(sum[r][s]);
+      E x = static_cast<E>(sum[r][s]);
+      if constexpr (std::is_floating_point_v<T>) {
+        fn::visit_activation(p.activation, [&](auto activation) {
+          x = static_cast<E>(activation(static_cast<T>(x)));
+        });
+      }
+      p.c.data[batch * p.c.batch + i * p.c.row + j * p.c.col] = x;
     }
   }
 }
@@ -128,9 +137,9 @@ template <class E> Matrix<E> matrix_of(const View& view, const std::int64_t* siz
 }  // namespace
 
 // Bytes: each element of a and b once for each 64 columns or rows of C. Flops: 2 B M N K.
-void matmul(const Exec& exec, Out out, In a, In b, In bias) {
+void matmul(const Exec& exec, Out out, In a, In b, In bias, Activation activation) {
   if (out.layout->numel() == 0) return;
-  if (blas_selected() && blas_matmul(exec, out, a, b, bias)) return;
+  if (blas_selected() && blas_matmul(exec, out, a, b, bias, activation)) return;
   const std::int64_t* sizes = out.layout->sizes;
   const Index m = sizes[1], n = sizes[2], k = a.layout->sizes[2];
   const std::int64_t sizes_a[] = {sizes[0], m, k}, sizes_b[] = {sizes[0], k, n};
@@ -146,6 +155,7 @@ void matmul(const Exec& exec, Out out, In a, In b, In bias) {
                        matrix_of<const E>(b, sizes_b),
                        matrix_of<const E>(bias, sizes),
                        matrix_of<E>(out, sizes),
+                       activation,
                        matmul_rounds_to_tf32()};
     launch_on(exec, static_cast<unsigned>(tiles), kSide * kSide, multiply<E>, p, down, across);
   });

@@ -62,7 +62,7 @@ void attention_grad(const Exec&,
                     double scale);
 
 // gemm.cu
-void matmul(const Exec&, Out, In a, In b, In bias);
+void matmul(const Exec&, Out, In a, In b, In bias, Activation);
 
 // norm.cu
 void layer_norm(const Exec&, Out y, Out mean, Out rstd, In x, In weight, In bias, double eps);

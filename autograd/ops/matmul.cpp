@@ -98,7 +98,7 @@ void multiply(const Frame& f, Matrices* operands) {
     f.kernels().matmul(f.exec(), operand<Out>(operands[0].view, &batch[0], at[0]),
                        operand<In>(operands[1].view, &batch[1], at[1]),
                        operand<In>(operands[2].view, &batch[2], at[2]),
-                       operand<In>(operands[3].view, &batch[3], at[3]));
+                       operand<In>(operands[3].view, &batch[3], at[3]), Activation::kNone);
   }
 }
 
@@ -140,7 +140,7 @@ void multiply_matrices(
   const Layout to = batch_of(y.layout(), 1, 0), from = batch_of(a.layout(), 1, 0),
                by = batch_of(seen, 1, 0);
   f.kernels().matmul(f.exec(), operand<Out>(y.as<In>(), &to, 0), operand<In>(a.as<In>(), &from, 0),
-                     operand<In>(b.as<In>(), &by, 0), bias.as<In>());
+                     operand<In>(b.as<In>(), &by, 0), bias.as<In>(), Activation::kNone);
 }
 
 // Its sizes: those of the dims in front, M unless a is a vector, N unless b is.

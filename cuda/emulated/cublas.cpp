@@ -1,36 +1,29 @@
 // cuBLAS of the emulated devices: what it refuses, and the product as three loops.
-#include <cublas_v2.h>
+#include <cmath>
 
 #include "taper/core/base/half.h"
 #include "taper/core/precision.h"
 #include "taper/cuda/emulated/access.h"
+#include "taper/cuda/emulated/blas_product.h"
 #include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/graphs.h"
 #include "taper/cuda/emulated/runtime.h"
 
-struct cublasContext {
-  int device;
-  cudaStream_t stream;
-  const void* workspace;
-};
-
 namespace taper::emulated {
 namespace {
-
-struct Product {
-  bool turn_a, turn_b;
-  long long m, n, k;
-  const void *a, *b;
-  void* c;
-  long long lda, ldb, ldc, stride_a, stride_b, stride_c, batch;
-  double alpha, beta;
-  bool tf32;
-};
 
 template <class E, class T> T element(const void* data, long long at, bool tf32) {
   const T x = static_cast<T>(static_cast<const E*>(data)[at]);
   if constexpr (std::is_same_v<E, float>) return tf32 ? round_to_tf32(x) : x;
   return x;
+}
+
+// The terms as NVIDIA's texts have them: max(x, 0), and the gelu with tanh.
+template <class T> T ended(Ending ending, T x) {
+  if (ending == Ending::kRelu) return x < 0 ? T(0) : x;
+  if (ending == Ending::kNothing) return x;
+  const T inner = static_cast<T>(0.7978845608028654) * (x + static_cast<T>(0.044715) * x * x * x);
+  return x / 2 * (1 + std::tanh(inner));
 }
 
 // Products and sums are rounded one by one: another rounding than that of our own kernels, as a
@@ -48,7 +41,8 @@ template <class E, class T> void multiply(const Product& p) {
         E& to = static_cast<E*>(p.c)[of * p.stride_c + j * p.ldc + i];
         sum *= static_cast<T>(p.alpha);
         if (p.beta != 0) sum += static_cast<T>(p.beta) * static_cast<T>(to);  // 0 does not read C
-        to = static_cast<E>(sum);
+        if (p.bias != nullptr) sum += static_cast<T>(static_cast<const E*>(p.bias)[i]);
+        to = static_cast<E>(ended(p.ending, sum));
       }
     }
   }
@@ -61,6 +55,13 @@ void multiply(cudaDataType type, const Product& p) {
   if (type == CUDA_R_16BF) multiply<BFloat16, float>(p);
 }
 
+}  // namespace
+
+bool Product::steps_fit() const {
+  const long long rows_a = turn_a ? k : m, rows_b = turn_b ? n : k;
+  return lda >= 1 && ldb >= 1 && ldc >= 1 && lda >= rows_a && ldb >= rows_b && ldc >= m;
+}
+
 bool agree(cudaDataType type, cublasComputeType_t sum) {
   switch (sum) {
     case CUBLAS_COMPUTE_64F: return type == CUDA_R_64F;
@@ -71,11 +72,21 @@ bool agree(cudaDataType type, cublasComputeType_t sum) {
   return false;
 }
 
-cublasStatus_t failing(const char* name) {
+cublasStatus_t failing_blas(const char* name) {
   return static_cast<cublasStatus_t>(static_cast<int>(injected(name)));
 }
 
-}  // namespace
+cublasStatus_t submit_product(cudaStream_t to, cudaDataType type, const Product& p) {
+  const std::shared_ptr<Stream> stream = Runtime::get().stream(to);
+  if (!stream || fault_of(stream->device) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
+  const cudaError_t status = submit(stream, [=] {
+    const DeviceAccess access;
+    multiply(type, p);
+    return cudaSuccess;
+  });
+  return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
 }  // namespace taper::emulated
 
 using namespace taper::emulated;
@@ -93,7 +104,7 @@ const char* cublasGetStatusString(cublasStatus_t status) {
 }
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
-  if (const cublasStatus_t error = failing(__func__)) return error;
+  if (const cublasStatus_t error = failing_blas(__func__)) return error;
   if (fault_of(current_device()) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (refuse_unsafe_call() != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;  // it allocates
   *handle = new cublasContext{current_device(), nullptr, nullptr};
@@ -101,27 +112,27 @@ cublasStatus_t cublasCreate(cublasHandle_t* handle) {
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
-  if (const cublasStatus_t error = failing(__func__)) return error;
+  if (const cublasStatus_t error = failing_blas(__func__)) return error;
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
-  if (const cublasStatus_t error = failing(__func__)) return error;
+  if (const cublasStatus_t error = failing_blas(__func__)) return error;
   handle->stream = stream;
   handle->workspace = nullptr;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, size_t) {
-  if (const cublasStatus_t error = failing(__func__)) return error;
+  if (const cublasStatus_t error = failing_blas(__func__)) return error;
   if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) return CUBLAS_STATUS_INVALID_VALUE;
   handle->workspace = workspace;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
-  return failing(__func__);
+  return failing_blas(__func__);
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
@@ -147,14 +158,12 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
                                           int batch,
                                           cublasComputeType_t sum,
                                           cublasGemmAlgo_t) {
-  if (const cublasStatus_t error = failing(__func__)) return error;
+  if (const cublasStatus_t error = failing_blas(__func__)) return error;
   const bool turn_a = op_a == CUBLAS_OP_T, turn_b = op_b == CUBLAS_OP_T;
   // Ours sets it each time; a real one would take memory of its own.
   if (handle == nullptr || handle->workspace == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (handle->device != current_device()) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (m < 0 || n < 0 || k < 0 || batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
-  if (lda < (turn_a ? k : m) || ldb < (turn_b ? n : k) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
-    return CUBLAS_STATUS_INVALID_VALUE;
   if (a_type != c_type || b_type != c_type || !agree(c_type, sum)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -172,12 +181,6 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
                   stride_b,    stride_c,
                   batch,       scale(alpha),
                   scale(beta), sum == CUBLAS_COMPUTE_32F_FAST_TF32};
-  const std::shared_ptr<Stream> stream = Runtime::get().stream(handle->stream);
-  if (!stream || fault_of(stream->device) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  const cudaError_t status = submit(stream, [=] {
-    const DeviceAccess access;
-    multiply(c_type, p);
-    return cudaSuccess;
-  });
-  return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!p.steps_fit()) return CUBLAS_STATUS_INVALID_VALUE;
+  return submit_product(handle->stream, c_type, p);
 }

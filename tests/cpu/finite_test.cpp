@@ -104,6 +104,7 @@ TEST(Finite, ElementwiseKernelsLookAtWhatTheyWrite) {
 }
 
 TEST(Finite, MatmulLooksAtWhatItWrites) {
+  int turn = 0;
   for (const DType dtype : kFloating) {
     for (const Sizes64& mnk : {Sizes64{1, 1, 1},
                                {1, 700, 3},
@@ -123,7 +124,10 @@ TEST(Finite, MatmulLooksAtWhatItWrites) {
           Array bad = a;
           if (at >= 0) bad.set(at, std::numeric_limits<double>::quiet_NaN());
           on_every_column([&](const Kernels& kernels) {
-            check_watch(c, [&] { kernels.matmul(Exec(kCPU), c.out(), bad.in(), b.in(), In{}); });
+            check_watch(c, [&] {
+              const auto activation = static_cast<Activation>(++turn % 4);
+              kernels.matmul(Exec(kCPU), c.out(), bad.in(), b.in(), In{}, activation);
+            });
           });
         }
       }

@@ -1,6 +1,8 @@
 // The matrix product is one chain of fmas for each element, bit for bit, in every layout and size.
 #include "taper/tests/reference/gemm.h"
 
+#include <cstdlib>
+
 #include "taper/cpu/gemm_blas.h"
 #include "taper/tests/cpu/array.h"
 
@@ -60,9 +62,13 @@ struct Operands {
   Array a, b, bias;
 };
 
-Array run(const Kernels& kernels, const Problem& p, const Operands& in) {
+Array run(const Kernels& kernels,
+          const Problem& p,
+          const Operands& in,
+          Activation activation = Activation::kNone) {
   Array out = random_array(4, p.dtype, {p.shape.batch, p.shape.m, p.shape.n}, p.out);
-  kernels.matmul(Exec(kCPU), out.out(), in.a.in(), in.b.in(), p.biased ? in.bias.in() : In{});
+  kernels.matmul(Exec(kCPU), out.out(), in.a.in(), in.b.in(), p.biased ? in.bias.in() : In{},
+                 activation);
   EXPECT_TRUE(out.is_pad_whole());
   return out;
 }
@@ -135,8 +141,8 @@ TEST(Matmul, SharedOperandsOfABatchAndBroadcastBias) {
   Array spread(kFloat32, {5, 4, 20}), copied(kFloat32, {5, 30, 20});
   for (std::int64_t i = 0; i < spread.numel(); ++i) spread.set(i, bias.get(i % 20));
   for (std::int64_t i = 0; i < copied.numel(); ++i) copied.set(i, b.get(i));
-  cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), bias.in());
-  cpu_kernels().matmul(Exec(kCPU), full.out(), a.in(), copied.in(), spread.in());
+  cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), bias.in(), Activation::kNone);
+  cpu_kernels().matmul(Exec(kCPU), full.out(), a.in(), copied.in(), spread.in(), Activation::kNone);
   EXPECT_TRUE(same_bits(out, full));
   expect_chain<float>({5, 4, 20, 30}, a, b, &spread, out);
 }
@@ -146,17 +152,79 @@ TEST(Matmul, NothingToSumGivesTheBiasOrZero) {
     const Array a(dtype, {2, 3, 0}), b(dtype, {2, 0, 4});
     const Array bias = random_array(1, dtype, {2, 3, 4}, Form::kTransposed);
     Array out = random_array(2, dtype, {2, 3, 4}, Form::kSliced);
-    cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), bias.in());
+    cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), bias.in(), Activation::kNone);
     for (std::int64_t i = 0; i < 24; ++i) EXPECT_EQ(out.get(i), bias.get(i)) << info(dtype).name;
-    cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{});
+    cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{}, Activation::kNone);
     for (std::int64_t i = 0; i < 24; ++i) EXPECT_EQ(out.get(i), 0) << info(dtype).name;
     ASSERT_TRUE(out.is_pad_whole());
   }
   for (const Shape& s : {Shape{0, 2, 2, 2}, {2, 0, 2, 2}, {2, 2, 0, 2}}) {
     Array out(kFloat32, {s.batch, s.m, s.n});
     const Array a(kFloat32, {s.batch, s.m, s.k}), b(kFloat32, {s.batch, s.k, s.n});
-    cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{});
+    cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{}, Activation::kNone);
   }
+}
+
+// The slot whose name an activation has.
+void apply(const Kernels& kernels, Activation activation, Array& x) {
+  const Exec exec(kCPU);
+  if (activation == Activation::kRelu) kernels.relu(exec, x.out(), x.in());
+  if (activation == Activation::kGelu) kernels.gelu(exec, x.out(), x.in());
+  if (activation == Activation::kGeluTanh) kernels.gelu_tanh(exec, x.out(), x.in());
+}
+
+constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
+                                       Activation::kGeluTanh};
+
+// Sums of a few numbers in (-1, 1): of both signs, and where the gelus are curved.
+TEST(Matmul, EndsWithWhatTheActivationsSlotDoes) {
+  constexpr Form t = Form::kTransposed, c = Form::kContiguous, s = Form::kSliced;
+  std::vector<Problem> problems;
+  for (const DType dtype : kFloating) {
+    for (const Shape& shape : kShapes) {
+      problems.push_back({dtype, shape, c, t, kOutForms[problems.size() % 3], c, true});
+    }
+    problems.push_back({dtype, {2, 3, 4, 0}, c, c, c, c, true});
+    problems.push_back({dtype, {1, 110, 150, 300}, t, c, c, Form::kExpanded, true});
+    problems.push_back({dtype, {1, 100, 2100, 20}, c, c, t, c, false});
+  }
+  problems.push_back({kFloat32, {1, 110, 70, 20}, c, c, s, c, false});
+  for (const Problem& p : problems) {
+    SCOPED_TRACE(str(info(p.dtype).name, " ", p.shape.batch, "x", p.shape.m, "x", p.shape.n, "x",
+                     p.shape.k, " out ", name(p.out)));
+    const Operands in(p);
+    for (const Activation activation : kActivations) {
+      for (const cpu::Column& column : runnable_columns()) {
+        Array want = run(*column.kernels, p, in);
+        apply(*column.kernels, activation, want);
+        ASSERT_TRUE(same_bits(run(*column.kernels, p, in, activation), want))
+            << static_cast<int>(activation) << " " << column.isa;
+      }
+    }
+  }
+}
+
+// In a process of its own, for the choice is made once.
+TEST(Matmul, OpenBlasEndsWithIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ends_right = [] {
+    setenv("TAPER_GEMM", "openblas", 1);
+    const Problem p{kFloat32,
+                    {2, 40, 30, 20},
+                    Form::kContiguous,
+                    Form::kContiguous,
+                    Form::kContiguous,
+                    Form::kContiguous,
+                    true};
+    const Operands in(p);
+    for (const Activation activation : kActivations) {
+      Array want = run(cpu_kernels(), p, in);
+      apply(cpu_kernels(), activation, want);
+      if (!same_bits(run(cpu_kernels(), p, in, activation), want)) return false;
+    }
+    return cpu::blas_selected();
+  };
+  EXPECT_EXIT(std::exit(ends_right() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Matmul, IntegersWrap) {
@@ -165,7 +233,7 @@ TEST(Matmul, IntegersWrap) {
       const Array a = random_array(1, dtype, {2, 7, 30}, Form::kTransposed);
       const Array b = random_array(2, dtype, {2, 30, 9}, Form::kReversed);
       Array out(dtype, {2, 7, 9}, Form::kSliced);
-      column.kernels->matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{});
+      column.kernels->matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{}, Activation::kNone);
       for (std::int64_t i = 0; i < out.numel(); ++i) {
         double sum = 0;
         const std::int64_t matrix = i / 63, row = i / 9 % 7, col = i % 9;
@@ -181,7 +249,7 @@ TEST(Matmul, IntegersWrap) {
   Array a(kInt32, {1, 1, 1}), b(kInt32, {1, 1, 1}), out(kInt32, {1, 1, 1});
   a.set(0, 1 << 20);
   b.set(0, (1 << 20) + 1);
-  cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{});
+  cpu_kernels().matmul(Exec(kCPU), out.out(), a.in(), b.in(), In{}, Activation::kNone);
   EXPECT_EQ(out.get(0), 1 << 20);
 }
 
@@ -191,7 +259,7 @@ TEST(Matmul, OpenBlasAgrees) {
     const Array a = random_array(1, dtype, {1, m, k}, Form::kContiguous);
     const Array b = random_array(2, dtype, {1, k, n}, Form::kTransposed);
     Array ours(dtype, {1, m, n}), theirs(dtype, {1, m, n});
-    cpu_kernels().matmul(Exec(kCPU), ours.out(), a.in(), b.in(), In{});
+    cpu_kernels().matmul(Exec(kCPU), ours.out(), a.in(), b.in(), In{}, Activation::kNone);
     visit_floating(dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       if constexpr (sizeof(T) >= 4) {

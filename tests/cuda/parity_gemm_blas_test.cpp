@@ -1,4 +1,6 @@
 // Matrix products by cuBLAS, and in tf32, against the CPU's.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -58,7 +60,8 @@ bool multiply(const Case& c,
               const Layout& a_lies,
               const Layout& b_lies,
               const Layout& c_lies,
-              const Layout* bias_lies) {
+              const Layout* bias_lies,
+              Activation activation = Activation::kNone) {
   Random random(7);
   Twin a(c.dtype, a_lies, random), b(c.dtype, b_lies, random), out(c.dtype, c_lies, random);
   Twin bias(c.dtype, bias_lies != nullptr ? *bias_lies : contiguous_layout({1, 1, 1}), random);
@@ -66,10 +69,10 @@ bool multiply(const Case& c,
   const bool biased = bias_lies != nullptr;
   const Exec host(kCPU), device(Device(kCUDA, 0));
   const bool taken = blas_matmul(device, out.on_cuda<Out>(), a.on_cuda<In>(), b.on_cuda<In>(),
-                                 biased ? bias.on_cuda<In>() : In{});
+                                 biased ? bias.on_cuda<In>() : In{}, activation);
   if (taken) {
     cpu_kernels().matmul(host, out.on_cpu<Out>(), a.on_cpu<In>(), b.on_cpu<In>(),
-                         biased ? bias.on_cpu<In>() : In{});
+                         biased ? bias.on_cpu<In>() : In{}, activation);
   }
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(out.difference(), "");
@@ -94,12 +97,75 @@ TEST(ParityGemmBlas, EveryWayThatMatricesLie) {
                              ", bias ", choice));
             EXPECT_TRUE(multiply(c, layout_of(a, c.batch, c.m, c.k),
                                  layout_of(b, c.batch, c.k, c.n), layout_of(to, c.batch, c.m, c.n),
-                                 choice < 3 ? &biases[choice] : nullptr));
+                                 choice < 3 ? &biases[choice] : nullptr,
+                                 count % 3 == 0 ? Activation::kRelu : Activation::kNone));
           }
         }
       }
     }
   }
+}
+
+// By how much cuBLAS's product, with an activation, differs from the CPU's at most; `lies` has no
+// gaps.
+double largest_error(DType dtype, const Layout& lies, Activation activation, bool biased) {
+  Random random(3);
+  Twin a(dtype, contiguous_layout({1, 9, 4}), random), bias(dtype, contiguous_layout({7}), random);
+  Twin b(dtype, contiguous_layout({1, 4, 7}), random), out(dtype, lies, random);
+  for (Twin* twin : {&a, &b, &bias}) twin->tame(random);
+  const Exec host(kCPU), device(Device(kCUDA, 0));
+  EXPECT_TRUE(blas_matmul(device, out.on_cuda<Out>(), a.on_cuda<In>(), b.on_cuda<In>(),
+                          biased ? bias.on_cuda<In>() : In{}, activation));
+  cpu_kernels().matmul(host, out.on_cpu<Out>(), a.on_cpu<In>(), b.on_cpu<In>(),
+                       biased ? bias.on_cpu<In>() : In{}, activation);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  return visit_dtype(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    T got[9 * 7];
+    EXPECT_EQ(cudaMemcpy(got, out.on_cuda<In>().data, sizeof(got), cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    double largest = 0;
+    for (int i = 0; i < 9 * 7; ++i) {
+      const double want = static_cast<double>(out.on_cpu<In>().template as<T>()[i]);
+      largest = std::max(largest, std::abs(static_cast<double>(got[i]) - want));
+    }
+    return largest;
+  });
+}
+
+TEST(ParityGemmBlas, EveryActivationMeansWhatItsSlotMeans) {
+  for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
+    const double near = dtype == kFloat64   ? 1e-14
+                        : dtype == kFloat32 ? 4e-6
+                        : dtype == kFloat16 ? 1e-2
+                                            : 8e-2;
+    for (const Activation activation : {Activation::kGelu, Activation::kGeluTanh}) {
+      for (const bool biased : {false, true}) {
+        for (const Lie lie : {Lie::kRowMajor, Lie::kReversed}) {
+          SCOPED_TRACE(str(dtype, ", ", static_cast<int>(activation), ", ", biased));
+          EXPECT_LT(largest_error(dtype, lay(lie, {1, 9, 7}), activation, biased), near);
+        }
+      }
+    }
+  }
+}
+
+// relu is max(x, 0) in the texts of cuBLASLt, which do not say what becomes of a NaN; ours stays.
+TEST(ParityGemmBlas, ReluKeepsNaNs) {
+  Random random(4);
+  const Layout row = contiguous_layout({1, 1, 8}), square = contiguous_layout({1, 8, 8});
+  Twin a(kFloat32, row, random), b(kFloat32, square, random), out(kFloat32, row, random);
+  const Exec host(kCPU), device(Device(kCUDA, 0));
+  cpu_kernels().fill(host, a.on_cpu<Out>(), 1);
+  cpu_kernels().fill(host, b.on_cpu<Out>(), -1);
+  b.on_cpu<Out>().as<float>()[5] = std::numeric_limits<float>::quiet_NaN();
+  a.upload();
+  b.upload();
+  EXPECT_TRUE(blas_matmul(device, out.on_cuda<Out>(), a.on_cuda<In>(), b.on_cuda<In>(), In{},
+                          Activation::kRelu));
+  cpu_kernels().matmul(host, out.on_cpu<Out>(), a.on_cpu<In>(), b.on_cpu<In>(), In{},
+                       Activation::kRelu);
+  EXPECT_EQ(out.difference(), "");
 }
 
 TEST(ParityGemmBlas, LeavesTheRestToTheTiles) {
@@ -133,13 +199,80 @@ TEST(ParityGemmBlas, TheSwitchDecidesWhoMultiplies) {
     emulated::count_calls();
     {
       const Exec exec(Device(kCUDA, 0));
-      cuda_kernels().matmul(exec, out.on_cuda<Out>(), a.on_cuda<In>(), a.on_cuda<In>(), In{});
+      cuda_kernels().matmul(exec, out.on_cuda<Out>(), a.on_cuda<In>(), a.on_cuda<In>(), In{},
+                            Activation::kNone);
     }
     EXPECT_EQ(emulated::counted_calls()["cublasGemmStridedBatchedEx"], on ? 1 : 0);
     EXPECT_EQ(emulated::counted_calls()["cudaLaunchKernel"], on ? 0 : 1);
   }
   select_blas(before);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+// The calls that one product makes, as "Lt", "blas" and launches of our own, in numbers.
+std::string calls_of(DType dtype, const Layout& bias_lies, bool biased, Activation activation) {
+  Random random(8);
+  const Layout layout = contiguous_layout({1, 8, 8});
+  Twin a(dtype, layout, random), bias(dtype, bias_lies, random), out(dtype, layout, random);
+  const Exec exec(Device(kCUDA, 0));
+  emulated::count_calls();
+  blas_matmul(exec, out.on_cuda<Out>(), a.on_cuda<In>(), a.on_cuda<In>(),
+              biased ? bias.on_cuda<In>() : In{}, activation);
+  auto calls = emulated::counted_calls();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  return str(calls["cublasLtMatmul"], calls["cublasGemmStridedBatchedEx"],
+             calls["cudaLaunchKernel"]);
+}
+
+TEST(ParityGemmBlas, LtTakesWhatItEndsTheSameWay) {
+  const Layout row = contiguous_layout({8}), column = contiguous_layout({8, 1});
+  const auto none = Activation::kNone, relu = Activation::kRelu, gelu = Activation::kGelu,
+             gelu_tanh = Activation::kGeluTanh;
+  for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
+    EXPECT_EQ(calls_of(dtype, row, false, none), "010");
+    EXPECT_EQ(calls_of(dtype, row, true, none), "100");
+    EXPECT_EQ(calls_of(dtype, row, true, relu), "100");
+    EXPECT_EQ(calls_of(dtype, row, false, relu), "100");
+    EXPECT_EQ(calls_of(dtype, row, true, gelu_tanh), "100");
+    EXPECT_EQ(calls_of(dtype, row, true, gelu), "101");
+    EXPECT_EQ(calls_of(dtype, row, false, gelu), "011");
+    EXPECT_EQ(calls_of(dtype, column, true, none), "011");  // the bias is copied first
+    EXPECT_EQ(calls_of(dtype, column, true, relu), "012");
+  }
+  EXPECT_EQ(calls_of(kFloat64, row, true, relu), "012");
+}
+
+TEST(ParityGemmBlas, LtIsAskedOnceForEachProduct) {
+  const Layout row = contiguous_layout({1, 1, 5});
+  const auto asks = [&](std::int64_t m, Activation activation) {
+    emulated::count_calls();
+    const Case c{kFloat32, 1, m, 5, 3};
+    EXPECT_TRUE(multiply(c, contiguous_layout({1, m, 3}), contiguous_layout({1, 3, 5}),
+                         contiguous_layout({1, m, 5}), &row, activation));
+    return emulated::counted_calls()["cublasLtMatmulAlgoGetHeuristic"];
+  };
+  EXPECT_EQ(asks(71, Activation::kNone), 1);
+  EXPECT_EQ(asks(71, Activation::kNone), 0);
+  EXPECT_EQ(asks(71, Activation::kRelu), 1);
+  EXPECT_EQ(asks(72, Activation::kRelu), 1);
+  EXPECT_EQ(asks(71, Activation::kRelu), 0);
+  for (std::int64_t m = 1000; m < 2100; ++m) EXPECT_EQ(asks(m, Activation::kNone), 1);  // forgets
+  EXPECT_EQ(asks(71, Activation::kRelu), 1);
+}
+
+TEST(ParityGemmBlas, WhatLtDoesNotTakeIsForCublas) {
+  constexpr int kNotSupported = 15;  // CUBLAS_STATUS_NOT_SUPPORTED
+  const Layout row = contiguous_layout({1, 1, 5});
+  for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+    const Case c{kFloat32, 2, 61, 5, 3};
+    emulated::fail_call("cublasLtMatmulAlgoGetHeuristic", 1, kNotSupported);
+    for (int time = 0; time < 2; ++time) {
+      EXPECT_TRUE(multiply(c, contiguous_layout({2, 61, 3}), contiguous_layout({2, 3, 5}),
+                           contiguous_layout({2, 61, 5}), &row, activation));
+    }
+    EXPECT_EQ(emulated::counted_calls()["cublasGemmStridedBatchedEx"], 2);
+    EXPECT_EQ(emulated::counted_calls()["cublasLtMatmul"], 0);
+  }
 }
 #endif
 
@@ -188,11 +321,12 @@ TEST_F(Tf32, TheTilesGiveTheBitsOfTheCpu) {
         Both<>::run(
             &Kernels::matmul,
             [&](const auto& matmul, const Exec& exec) {
-              matmul(exec, out.on_cpu<Out>(), a.on_cpu<In>(), b.on_cpu<In>(), bias.on_cpu<In>());
+              matmul(exec, out.on_cpu<Out>(), a.on_cpu<In>(), b.on_cpu<In>(), bias.on_cpu<In>(),
+                     Activation::kNone);
             },
             [&](const auto& matmul, const Exec& exec) {
-              matmul(exec, out.on_cuda<Out>(), a.on_cuda<In>(), b.on_cuda<In>(),
-                     bias.on_cuda<In>());
+              matmul(exec, out.on_cuda<Out>(), a.on_cuda<In>(), b.on_cuda<In>(), bias.on_cuda<In>(),
+                     Activation::kNone);
             });
         EXPECT_EQ(out.difference(), "");
       }
@@ -210,7 +344,7 @@ TEST_F(Tf32, OperandsAreRoundedAndTheBiasIsNot) {
   const auto multiply_on_cpu = [&] {
     float a = x, b = y, c = bias;
     cpu_kernels().matmul(exec, Out{{&out, &one, kFloat32}}, In{{&a, &one, kFloat32}},
-                         In{{&b, &one, kFloat32}}, In{{&c, &one, kFloat32}});
+                         In{{&b, &one, kFloat32}}, In{{&c, &one, kFloat32}}, Activation::kNone);
     return out;
   };
   EXPECT_EQ(multiply_on_cpu(), 1 + 1.0f / 1024 + bias);
@@ -235,7 +369,8 @@ TEST_F(Tf32, CublasIsAskedForIt) {
   for (const bool tf32 : {true, false}) {
     set_float32_matmul_precision(tf32 ? "high" : "highest");
     const Exec device(Device(kCUDA, 0));
-    EXPECT_TRUE(blas_matmul(device, out.on_cuda<Out>(), x.on_cuda<In>(), y.on_cuda<In>(), In{}));
+    EXPECT_TRUE(blas_matmul(device, out.on_cuda<Out>(), x.on_cuda<In>(), y.on_cuda<In>(), In{},
+                            Activation::kNone));
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     cpu_kernels().fill(host, out.on_cpu<Out>(), tf32 ? 1 + 1.0 / 1024 : 1 + 1.0 / 2048);
     EXPECT_EQ(out.difference(), "");

@@ -259,9 +259,13 @@ void check_matmul(DType dtype, std::int64_t batch, std::int64_t m, std::int64_t 
     Twin b(dtype, lay(kEveryLie[(lie + 1) % 5], {batch, k, n}), random);
     Twin out(dtype, lay(kEveryLie[(lie * 3) % 4], {batch, m, n}), random);
     Twin bias(dtype, lay(Lie::kRowMajor, biases[lie]), random);
-    check(&Kernels::matmul, out, in(a), in(b), In{});
+    check(&Kernels::matmul, out, in(a), in(b), In{}, Activation::kNone);
     for (Twin* twin : {&a, &b, &bias}) twin->tame(random);
-    check(&Kernels::matmul, out, in(a), in(b), in(bias));
+    for (const Activation activation :
+         {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh}) {
+      if (!is_floating_point(dtype) && activation != Activation::kNone) continue;
+      check(&Kernels::matmul, out, in(a), in(b), in(bias), activation);
+    }
   }
 }
 
