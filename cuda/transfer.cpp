@@ -41,17 +41,26 @@ struct Dense {
 // Copies bytes on the stream of `on`, in order with the current stream of another device that has
 // the memory on one side; from or to the host, they are there when this returns, unless `on` says
 // that this need not be so and the host's memory is pinned.
-void move_bytes(const Exec& on, const View& to, const View& from, Device other) {
+void move_bytes(const Exec& on, const View& to, const View& from, Device other, bool brings) {
   const DeviceGuard guard(on.device.index());
   const cudaStream_t stream = stream_of(on.device, on.stream);
   const auto bytes = static_cast<size_t>(to.layout->numel() * element_size(to.dtype));
-  const Stream here(on.device, on.stream), there = current_stream(other);
-  const bool waits =
-      !other.is_cuda() && !(on.non_blocking && (is_pinned(to.data) || is_pinned(from.data)));
+  const Stream here(on.device, on.stream);
+  if (other.is_cuda()) {
+    const Stream there = current_stream(other);
+    const int to_device = (brings ? on.device : other).index();
+    const int from_device = (brings ? other : on.device).index();
+    wait_for(here, there);
+    // No device reaches another's memory, which is mapped for its own alone: CUDA must be told
+    // whose each side is.
+    TAPER_CUDA_CHECK(
+        cudaMemcpyPeerAsync(to.data, to_device, from.data, from_device, bytes, stream));
+    wait_for(there, here);
+    return;
+  }
+  const bool waits = !(on.non_blocking && (is_pinned(to.data) || is_pinned(from.data)));
   if (waits) check_host_may_wait(on.device, stream);
-  if (other.is_cuda()) wait_for(here, there);
   TAPER_CUDA_CHECK(cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDefault, stream));
-  if (other.is_cuda()) wait_for(there, here);
   if (!waits) return;
   synchronize(on.device, on.stream);
   if (auto* o = observer()) o->reached(here);
@@ -98,10 +107,10 @@ bool transfer(const Exec& exec, const Out& out, const In& in) {
   if (brings) {
     with_dense(there, in, true, [&](const View& source) {
       if (out.dtype == in.dtype && out.layout->is_contiguous()) {
-        return move_bytes(exec, out, source, other);
+        return move_bytes(exec, out, source, other, brings);
       }
       const Dense here(exec, in, in.dtype);
-      move_bytes(exec, here.view, source, other);
+      move_bytes(exec, here.view, source, other, brings);
       kernels_for(exec.device).copy(exec, out, In{here.view});
     });
     return true;
@@ -109,11 +118,11 @@ bool transfer(const Exec& exec, const Out& out, const In& in) {
   // Converted here, so that what crosses is what is stored there.
   with_dense(there, out, false, [&](const View& target) {
     if (out.dtype == in.dtype && in.layout->is_contiguous()) {
-      return move_bytes(exec, target, in, other);
+      return move_bytes(exec, target, in, other, brings);
     }
     const Dense here(exec, in, out.dtype);
     kernels_for(exec.device).copy(exec, Out{here.view}, in);
-    move_bytes(exec, target, here.view, other);
+    move_bytes(exec, target, here.view, other, brings);
   });
   return true;
 }

@@ -193,6 +193,10 @@ Place place_of(const void* pointer, size_t bytes, int* on = nullptr) {
   return begin - range->first < range->second ? Place::kPinned : Place::kHost;
 }
 
+struct Peers {
+  int to, from;
+};
+
 bool is_host(Place place) {
   return place == Place::kHost || place == Place::kPinned;
 }
@@ -209,8 +213,14 @@ bool agrees(cudaMemcpyKind kind, Place to, Place from) {
 }
 
 // Copies on a stream; with pageable host memory on either side done before it returns, as CUDA's.
-cudaError_t copy(
-    void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t name, bool wait) {
+// The stream's device does it, and must reach both sides, unless they are told to be two devices'.
+cudaError_t copy(void* to,
+                 const void* from,
+                 size_t bytes,
+                 cudaMemcpyKind kind,
+                 cudaStream_t name,
+                 bool wait,
+                 const Peers* peers = nullptr) {
   if (const cudaError_t fault = fault_of(current_device())) return fault;
   const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
   if (!stream) return cudaErrorInvalidResourceHandle;
@@ -218,8 +228,16 @@ cudaError_t copy(
     return cudaErrorInvalidMemcpyDirection;
   }
   if (bytes == 0) return cudaSuccess;
-  const Place to_place = place_of(to, bytes), from_place = place_of(from, bytes);
+  int to_device = -1, from_device = -1;
+  const Place to_place = place_of(to, bytes, &to_device);
+  const Place from_place = place_of(from, bytes, &from_device);
   if (!agrees(kind, to_place, from_place)) return cudaErrorInvalidValue;
+  if (peers != nullptr && (peers->to != to_device || peers->from != from_device))
+    return cudaErrorInvalidValue;
+  const int to_reacher = peers != nullptr ? peers->to : stream->device;
+  const int from_reacher = peers != nullptr ? peers->from : stream->device;
+  if (!vmm_reaches(to_reacher, to, bytes) || !vmm_reaches(from_reacher, from, bytes))
+    return cudaErrorInvalidValue;
   if (to_place == Place::kHost || from_place == Place::kHost) {
     if (const cudaError_t error = refuse_if_capturing(*stream)) return error;
   }
@@ -411,9 +429,10 @@ cudaError_t cudaMemcpyAsync(
 }
 
 cudaError_t cudaMemcpyPeerAsync(
-    void* to, int, const void* from, int, size_t bytes, cudaStream_t stream) {
+    void* to, int to_device, const void* from, int from_device, size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
-  return tell(copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, false));
+  const Peers peers{to_device, from_device};
+  return tell(copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, false, &peers));
 }
 
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {

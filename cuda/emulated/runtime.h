@@ -118,6 +118,8 @@ MemoryKind kind_of_memory(const void* pointer, int* device);
 size_t vmm_used(int device);
 enum class VmmPlace { kElsewhere, kUnmapped, kMapped };
 VmmPlace vmm_place(const void* pointer, size_t bytes, int* device);  // device may be null
+// False for mapped memory that the device was not given access to, be it its own.
+bool vmm_reaches(int device, const void* pointer, size_t bytes);
 
 // Bytes that a simulated device has, from TAPER_EMULATED_MEMORY.
 size_t device_memory();

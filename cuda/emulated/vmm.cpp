@@ -2,6 +2,7 @@
 // asked.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -36,7 +37,7 @@ struct Physical {
 struct Mapping {
   size_t bytes = 0;
   CUmemGenericAllocationHandle handle = 0;
-  bool accessible = false;
+  uint64_t devices = 0;  // a bit for each that may touch it
 };
 
 struct Space {
@@ -106,12 +107,24 @@ VmmPlace vmm_place(const void* pointer, size_t bytes, int* device) {
   return VmmPlace::kMapped;
 }
 
+bool vmm_reaches(int device, const void* pointer, size_t bytes) {
+  Space& s = space();
+  std::lock_guard guard(s.lock);
+  const uintptr_t at = reinterpret_cast<uintptr_t>(pointer);
+  if (!inside_reservation(s, at, 0)) return true;
+  auto mapping = std::prev(s.mapped.upper_bound(at));
+  for (; mapping != s.mapped.end() && mapping->first < at + bytes; ++mapping) {
+    if ((mapping->second.devices >> device & 1) == 0) return false;
+  }
+  return true;
+}
+
 void open_mappings(bool touchable) {
   Space& s = space();
   std::lock_guard guard(s.lock);
   const int rights = touchable ? PROT_READ | PROT_WRITE : PROT_NONE;
   for (const auto& [at, mapping] : s.mapped) {
-    if (mapping.accessible) mprotect(reinterpret_cast<void*>(at), mapping.bytes, rights);
+    if (mapping.devices != 0) mprotect(reinterpret_cast<void*>(at), mapping.bytes, rights);
   }
 }
 
@@ -212,7 +225,10 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, size_t) {
+CUresult cuMemSetAccess(CUdeviceptr at,
+                        size_t bytes,
+                        const CUmemAccessDesc* descriptions,
+                        size_t count) {
   if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   if (vmm_place(reinterpret_cast<void*>(at), bytes, nullptr) != VmmPlace::kMapped)
     return CUDA_ERROR_INVALID_VALUE;
@@ -226,7 +242,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, si
     // What nobody wrote reads as NaN and -1, as far as filling it is cheap.
     if (p.fresh) std::memset(reinterpret_cast<void*>(m->first), 0xff, kFilled);
     p.fresh = false;
-    m->second.accessible = true;
+    for (size_t i = 0; i < count; ++i) m->second.devices |= 1ull << descriptions[i].location.id;
   }
   if (!open) mprotect(reinterpret_cast<void*>(at), bytes, PROT_NONE);
   return CUDA_SUCCESS;

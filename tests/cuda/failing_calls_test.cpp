@@ -90,8 +90,8 @@ TEST(FailingCalls, EachBecomesAnErrorAndTheNextTryWorks) {
   ASSERT_EQ(work(other), right);
   const std::map<std::string, long> calls = emulated::counted_calls();
   for (const char* name :
-       {"cudaMemcpyAsync", "cudaLaunchKernel", "cuMemMap", "cudaEventRecord", "cudaStreamWaitEvent",
-        "cudaHostRegister", "cudaGetDevice", "cublasGemmStridedBatchedEx"}) {
+       {"cudaMemcpyAsync", "cudaMemcpyPeerAsync", "cudaLaunchKernel", "cuMemMap", "cudaEventRecord",
+        "cudaStreamWaitEvent", "cudaHostRegister", "cudaGetDevice", "cublasGemmStridedBatchedEx"}) {
     EXPECT_TRUE(calls.contains(name)) << name;
   }
   const std::size_t memory = allocated(), pages = reserved();

@@ -12,10 +12,10 @@ constexpr size_t kPage = size_t{2} << 20;
 struct Space {
   Space() { EXPECT_EQ(cuMemAddressReserve(&at, 8 * kPage, kPage, 0, 0), CUDA_SUCCESS); }
 
-  CUresult map(size_t page, CUmemGenericAllocationHandle handle) {
+  CUresult map(size_t page, CUmemGenericAllocationHandle handle, int reached_by = 0) {
     const CUresult mapped = cuMemMap(at + page * kPage, kPage, 0, handle, 0);
     if (mapped != CUDA_SUCCESS) return mapped;
-    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, reached_by},
                                  CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     return cuMemSetAccess(at + page * kPage, kPage, &access, 1);
   }
@@ -25,8 +25,9 @@ struct Space {
   CUdeviceptr at = 0;
 };
 
-CUmemGenericAllocationHandle make_page() {
-  CUmemAllocationProp properties{CU_MEM_ALLOCATION_TYPE_PINNED, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+CUmemGenericAllocationHandle make_page(int device = 0) {
+  CUmemAllocationProp properties{CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 {CU_MEM_LOCATION_TYPE_DEVICE, device}};
   CUmemGenericAllocationHandle handle = 0;
   EXPECT_EQ(cuMemCreate(&handle, kPage, &properties, 0), CUDA_SUCCESS);
   return handle;
@@ -90,6 +91,32 @@ TEST(EmulatedVmm, RefusesWhatTheDriverRefuses) {
   EXPECT_EQ(cuMemCreate(&handle, kPage + 1, &properties, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemCreate(&handle, emulated::device_memory() / kPage * kPage + kPage, &properties, 0),
             CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+// As on real devices without peer access; a copy between two of them names both.
+TEST(EmulatedVmm, ADeviceReachesWhatItWasGivenAccessTo) {
+  Space space;
+  const CUmemGenericAllocationHandle own = make_page(0), other = make_page(1), given = make_page(1);
+  ASSERT_EQ(space.map(0, own, 0), CUDA_SUCCESS);
+  ASSERT_EQ(space.map(1, other, 1), CUDA_SUCCESS);
+  ASSERT_EQ(space.map(2, given, 0), CUDA_SUCCESS);
+  const auto copy = [&](size_t to, size_t from) {
+    return cudaMemcpyAsync(space.page(to), space.page(from), 8, cudaMemcpyDefault);
+  };
+  const auto peer_copy = [&](size_t to, int to_device, size_t from, int from_device) {
+    return cudaMemcpyPeerAsync(space.page(to), to_device, space.page(from), from_device, 8);
+  };
+  EXPECT_EQ(copy(1, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(0, 1), cudaErrorInvalidValue);
+  EXPECT_EQ(copy(2, 0), cudaSuccess);
+  EXPECT_EQ(peer_copy(1, 1, 0, 0), cudaSuccess);
+  EXPECT_EQ(peer_copy(0, 0, 1, 1), cudaSuccess);
+  EXPECT_EQ(peer_copy(1, 0, 0, 0), cudaErrorInvalidValue);  // it is not that device's
+  EXPECT_EQ(peer_copy(2, 1, 0, 0), cudaErrorInvalidValue);  // its own, without access
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(cuMemUnmap(space.at, 3 * kPage), CUDA_SUCCESS);
+  for (const auto page : {own, other, given}) EXPECT_EQ(cuMemRelease(page), CUDA_SUCCESS);
+  cudaGetLastError();
 }
 
 }  // namespace
