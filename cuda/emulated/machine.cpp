@@ -26,6 +26,15 @@ std::string text(uint3 index) {
          std::to_string(index.z) + ")";
 }
 
+std::string text(Site site) {
+  const char* slash = std::strrchr(site.file, '/');
+  return std::string(slash == nullptr ? site.file : slash + 1) + ":" + std::to_string(site.line);
+}
+
+bool same(Site a, Site b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
+
 bool runs_in_reverse() {
   static const bool reverse = [] {
     const char* order = std::getenv("TAPER_EMULATED_ORDER");
@@ -198,7 +207,12 @@ void Machine::run_thread(unsigned thread) {
 
 // --- who waits for whom ---
 
-[[gnu::always_inline]] inline void Machine::sync_threads() {
+[[gnu::always_inline]] inline void Machine::sync_threads(Site site) {
+  if (at_barrier_.empty()) barrier_ = site;
+  else if (!same(site, barrier_)) {
+    trap("waits at __syncthreads in " + text(site) + ", and thread " +
+         text(index_of_[at_barrier_.front()]) + " at that in " + text(barrier_));
+  }
   at_barrier_.push_back(static_cast<uint16_t>(current_));
   if (at_barrier_.size() < live_) {
     wait(State::kAtBarrier);
@@ -214,17 +228,16 @@ void Machine::open_barrier() {
   at_barrier_.clear();
 }
 
-[[gnu::always_inline]] inline uint64_t Machine::warp_collective(WarpOp op,
-                                                                unsigned mask,
-                                                                uint64_t value,
-                                                                unsigned source) {
+[[gnu::always_inline]] inline uint64_t Machine::warp_collective(
+    WarpOp op, unsigned mask, uint64_t value, unsigned source, Site site) {
   const unsigned warp = current_ / kWarp;
   const unsigned bit = 1u << lane();
   if ((mask & bit) == 0) trap("a warp collective whose mask leaves out the caller");
-  threads_[current_] = {nullptr, value, 0, mask, source, op};
+  threads_[current_] = {nullptr, value, 0, mask, source, op, site};
   warps_[warp].waiting |= bit;
   ++in_warps_;
   if (!settle(warp, mask, op)) wait(State::kInWarp);
+  else if (error_ != cudaSuccess) throw KernelFailed();
   return threads_[current_].result;
 }
 
@@ -238,6 +251,7 @@ bool Machine::settle(unsigned warp, unsigned mask, WarpOp op) {
     if (thread.mask != mask || thread.op != op) return false;
   }
   resolve(warp, participants, op);
+  if (error_ != cudaSuccess) return true;
   lanes.waiting &= ~participants;
   in_warps_ -= static_cast<unsigned>(std::popcount(participants));
   for (unsigned rest = participants; rest != 0; rest &= rest - 1) {
@@ -251,6 +265,8 @@ bool Machine::settle(unsigned warp, unsigned mask, WarpOp op) {
 
 void Machine::resolve(unsigned warp, unsigned participants, WarpOp op) {
   Thread* threads = &threads_[warp * kWarp];
+  const unsigned first =
+      participants == 0 ? 0 : static_cast<unsigned>(std::countr_zero(participants));
   uint64_t ballot = 0;
   if (op == WarpOp::kBallot) {
     for (unsigned rest = participants; rest != 0; rest &= rest - 1) {
@@ -259,10 +275,21 @@ void Machine::resolve(unsigned warp, unsigned participants, WarpOp op) {
     }
   }
   for (unsigned rest = participants; rest != 0; rest &= rest - 1) {
-    Thread& thread = threads[std::countr_zero(rest)];
+    const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+    Thread& thread = threads[lane];
+    if (!same(thread.site, threads[first].site)) {
+      return refuse(warp * kWarp + lane, "is at the warp's function in " + text(thread.site) +
+                                             ", and lane " + std::to_string(first) +
+                                             " at that in " + text(threads[first].site));
+    }
     if (op == WarpOp::kShuffle) {
-      const bool there = ((participants >> thread.source) & 1u) != 0;
-      thread.result = there ? threads[thread.source].value : ~uint64_t{0};
+      if (((participants >> thread.source) & 1u) == 0) {
+        return refuse(warp * kWarp + lane, "reads from lane " + std::to_string(thread.source) +
+                                               " in " + text(thread.site) +
+                                               ", which does not take part: it has ended, is not " +
+                                               "in the mask, or not in the block");
+      }
+      thread.result = threads[thread.source].value;
     } else {
       thread.result = ballot;
     }
@@ -302,10 +329,13 @@ void Machine::fail(cudaError_t error, const std::string& why) {
   }
 }
 
+void Machine::refuse(unsigned thread, const std::string& why) {
+  if (error_ != cudaSuccess) return;
+  fail(cudaErrorLaunchFailure, "thread " + text(index_of_[thread]) + ": " + why);
+}
+
 void Machine::trap(const std::string& why) {
-  if (error_ == cudaSuccess) {
-    fail(cudaErrorLaunchFailure, "thread " + text(builtins.thread_index) + ": " + why);
-  }
+  refuse(current_, why);
   throw KernelFailed();
 }
 
@@ -328,12 +358,12 @@ std::string Machine::who_waits() const {
 
 // --- what intrinsics.h and kernel_launch.h declare ---
 
-void sync_threads() {
-  Machine::mine().sync_threads();
+void sync_threads(Site site) {
+  Machine::mine().sync_threads(site);
 }
 
-uint64_t warp_collective(WarpOp op, unsigned mask, uint64_t value, unsigned source) {
-  return Machine::mine().warp_collective(op, mask, value, source);
+uint64_t warp_collective(WarpOp op, unsigned mask, uint64_t value, unsigned source, Site site) {
+  return Machine::mine().warp_collective(op, mask, value, source, site);
 }
 
 unsigned lane() {

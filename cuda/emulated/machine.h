@@ -23,6 +23,15 @@ constexpr size_t kMaxShared = 227 << 10;  // what an sm_90 block may opt into
 // with threads that have not started. The last thread to arrive at a barrier passes through
 // without a switch. When nobody can go on and somebody waits, that is a deadlock: every waiting
 // thread is unwound by an exception and the launch fails.
+//
+// Note [Who must come]
+// As the CUDA programming guide has it for compute capability 7.0 and later, a barrier opens when
+// all threads of the block that have not exited have reached it, and a warp's function returns when
+// all lanes of its mask that have not exited have called it with this mask. So a thread may return
+// before a barrier, and one that goes round it and returns looks the same. What the guide calls
+// undefined is an error here: threads of a block that wait at two barriers, lanes that read from
+// one which does not take part. Lanes that meet at two calls are one too, though a device may pair
+// them. Two calls are told apart by their lines, so not by who called the function they stand in.
 class Machine {
  public:
   static Machine& mine();  // the calling OS thread's
@@ -36,8 +45,8 @@ class Machine {
   const std::string& fault() const { return fault_; }
 
   // For the running CUDA thread.
-  void sync_threads();
-  uint64_t warp_collective(WarpOp op, unsigned mask, uint64_t value, unsigned source);
+  void sync_threads(Site site);
+  uint64_t warp_collective(WarpOp op, unsigned mask, uint64_t value, unsigned source, Site site);
   [[noreturn]] void trap(const std::string& why);
 
   unsigned lane() const { return current_ % kWarp; }
@@ -54,6 +63,7 @@ class Machine {
     uint64_t value, result;
     unsigned mask, source;
     WarpOp op;
+    Site site;
   };
 
   struct Warp {
@@ -72,6 +82,7 @@ class Machine {
   void open_barrier();
   bool settle(unsigned warp, unsigned mask, WarpOp op);
   void resolve(unsigned warp, unsigned participants, WarpOp op);
+  void refuse(unsigned thread, const std::string& why);
   void thread_ended(unsigned thread);
   void fail(cudaError_t error, const std::string& why);
   std::string who_waits() const;
@@ -110,6 +121,7 @@ class Machine {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<uint16_t> at_barrier_;  // in order of arrival
+  Site barrier_{};                    // that they wait at
   std::vector<uint16_t> ready_;       // waits that are over, first at ready_front_
   size_t ready_front_ = 0;
 };

@@ -165,10 +165,19 @@ int source_lane(Kind kind, int lane, int operand, int width) {
   return source;
 }
 
+// Whether a lane of the block would read from one that the block does not have.
+bool reads_nobody(int threads, Kind kind, int operand, int width) {
+  for (int i = 0; i < threads; ++i) {
+    if (i / 32 * 32 + source_lane(kind, i % 32, operand, width) >= threads) return true;
+  }
+  return false;
+}
+
 template <class T> void check_shuffles(int threads) {
   for (Kind kind : {Kind::kIndex, Kind::kUp, Kind::kDown, Kind::kXor}) {
     for (int width : {1, 2, 4, 8, 16, 32}) {
       for (int operand = 0; operand < 32; ++operand) {
+        if (reads_nobody(threads, kind, operand, width)) continue;  // an error, see PlantedBug
         std::vector<T> values(static_cast<size_t>(threads));
         for (int i = 0; i < threads; ++i) values[size_t(i)] = static_cast<T>(1.25 * i - 3);
         DeviceArray<T> device(values);
@@ -176,7 +185,6 @@ template <class T> void check_shuffles(int threads) {
         const std::vector<T> got = device.host();
         for (int i = 0; i < threads; ++i) {
           const int from = i / 32 * 32 + source_lane(kind, i % 32, operand, width);
-          if (from >= threads) continue;  // no such lane: undefined
           ASSERT_EQ(got[size_t(i)], values[size_t(from)]) << int(kind) << " " << operand;
         }
       }
@@ -191,17 +199,6 @@ TYPED_TEST_SUITE(EmulatedShuffle, ShuffledTypes);
 
 TYPED_TEST(EmulatedShuffle, TakesTheLaneThatTheManualSays) {
   for (int threads : {1, 7, 32, 50, 96}) check_shuffles<TypeParam>(threads);
-}
-
-__global__ void shuffle_from_nobody(float* out) {
-  out[threadIdx.x] = __shfl_down_sync(~0u, 1.0f, 16);
-}
-
-TEST(EmulatedShuffle, ALaneThatIsNotThereGivesNan) {
-  DeviceArray<float> out(std::vector<float>(20, 0));
-  launch({1, 20}, shuffle_from_nobody, out.data());
-  const std::vector<float> got = out.host();
-  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(std::isnan(got[i]), i >= 4 && i < 16) << i;
 }
 
 // Lanes of the two masks meet separately, in a different order of calls, some of them having left.

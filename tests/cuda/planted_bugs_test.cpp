@@ -1,4 +1,4 @@
-// Five bugs that kernels and their callers have, planted: each is caught, and its cure passes.
+// Bugs that kernels and their callers have, planted: each is caught, and its cure passes.
 #include <csignal>
 #include <numeric>
 #include <string>
@@ -179,6 +179,72 @@ TEST(PlantedBug, AThreadTooManyIsSeen) {
   EXPECT_NE(told_of_squares(4, 101, 100).find("byte 400 of a block of 400 bytes"),
             std::string::npos);
 #endif
+}
+
+// --- a barrier that not all threads come to ---
+
+template <bool kInBranch> __global__ void barrier_of_some() {
+  if (!kInBranch || threadIdx.x < 7) __syncthreads();
+  __syncthreads();
+}
+
+template <bool kInBranch> __global__ void barrier_in_each_branch() {
+  if (kInBranch && threadIdx.x % 2 == 0) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+__global__ void barrier_and_warp(unsigned threads) {
+  if (threadIdx.x < threads) __syncwarp();
+  else __syncthreads();
+}
+
+void expect_two_places(const std::string& told, const char* thread, const char* other) {
+  for (const std::string& part :
+       {str("block (0, 0, 0): thread ", thread,
+            ": waits at __syncthreads in planted_bugs_test.cpp:"),
+        str(", and thread ", other, " at that in planted_bugs_test.cpp:")}) {
+    EXPECT_NE(told.find(part), std::string::npos) << told;
+  }
+}
+
+TEST(PlantedBug, ABarrierInABranchIsTold) {
+  EXPECT_EQ(fault(2, 64, barrier_of_some<false>), "");
+  EXPECT_EQ(fault(2, 64, barrier_in_each_branch<false>), "");
+  expect_two_places(fault(2, 64, barrier_of_some<true>), "(7, 0, 0)", "(0, 0, 0)");
+  expect_two_places(fault(2, 64, barrier_in_each_branch<true>), "(1, 0, 0)", "(0, 0, 0)");
+  EXPECT_NE(fault(1, 32, barrier_and_warp, 16u).find("16 wait at __syncthreads, 16 in a warp"),
+            std::string::npos);
+}
+
+// --- lanes that miss each other ---
+
+template <bool kInBranch> __global__ void sync_half_a_warp(int* out) {
+  if (!kInBranch || threadIdx.x < 16) __syncwarp();
+  out[threadIdx.x] = 1;
+  __syncwarp();
+}
+
+template <bool kEnds> __global__ void take_from_the_next(int* out) {
+  if (kEnds && threadIdx.x == 5) return;
+  out[threadIdx.x] = __shfl_down_sync(~0u, int(threadIdx.x), 1);
+}
+
+TEST(PlantedBug, LanesThatMissEachOtherAreTold) {
+  std::vector<int> out(32);
+  EXPECT_EQ(fault(1, 32, sync_half_a_warp<false>, out.data()), "");
+  const std::string half = fault(1, 32, sync_half_a_warp<true>, out.data());
+  EXPECT_NE(half.find("thread (16, 0, 0): is at the warp's function in planted_bugs_test.cpp:"),
+            std::string::npos)
+      << half;
+  EXPECT_EQ(fault(1, 32, take_from_the_next<false>, out.data()), "");
+  const std::string ended = fault(1, 32, take_from_the_next<true>, out.data());
+  EXPECT_NE(ended.find("thread (4, 0, 0): reads from lane 5"), std::string::npos) << ended;
+  // Nor has a block of 20 threads a lane 20.
+  EXPECT_NE(fault(1, 20, take_from_the_next<false>, out.data()).find("reads from lane 20"),
+            std::string::npos);
 }
 
 // --- a wrong mask of lanes ---
