@@ -1,7 +1,8 @@
-// The process's choice between full f32 products and tf32.
+// The process's choices for matrix products: f32 in full or tf32, and whose code.
 #include "taper/core/precision.h"
 
 #include <atomic>
+#include <cstdlib>
 
 #include "taper/core/base/error.h"
 
@@ -25,6 +26,18 @@ std::string_view get_float32_matmul_precision() {
 
 bool matmul_rounds_to_tf32() {
   return tf32.load(std::memory_order_relaxed);
+}
+
+std::string_view gemm_choice() {
+  static const std::string_view choice = [] {
+    const char* setting = std::getenv("TAPER_GEMM");
+    const std::string_view said = setting == nullptr ? "" : setting;
+    TAPER_CHECK(said.empty() || said == "own" || said == "openblas" || said == "cublas",
+                "TAPER_GEMM=", said,
+                ": say own, openblas (on the CPU) or cublas (on a CUDA device)");
+    return said;
+  }();
+  return choice;
 }
 
 }  // namespace taper

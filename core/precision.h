@@ -1,4 +1,4 @@
-// How exactly f32 matrices are multiplied: in full, or with operands rounded to tf32.
+// How matrices are multiplied: f32 in full or with operands rounded to tf32, and by whose code.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -19,6 +19,10 @@ void set_float32_matmul_precision(std::string_view precision);
 std::string_view get_float32_matmul_precision();
 
 bool matmul_rounds_to_tf32();
+
+// TAPER_GEMM, whose matrix products are used: "own" (Taper's), "openblas" on the CPU, "cublas" on a
+// CUDA device; empty where nothing is said. Throws Error if it says anything else.
+std::string_view gemm_choice();
 
 inline namespace TAPER_ISA {
 

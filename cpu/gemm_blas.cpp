@@ -1,11 +1,11 @@
 // Matrix products by OpenBLAS, when the user asks for them; the only file that sees cblas.
 #include "taper/cpu/gemm_blas.h"
 
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #include <cblas.h>
+
+#include "taper/core/precision.h"
 
 namespace taper::cpu {
 namespace {
@@ -25,10 +25,7 @@ CBLAS_TRANSPOSE order(bool column_major) {
 }  // namespace
 
 bool blas_selected() {
-  static const bool selected = [] {
-    const char* choice = std::getenv("TAPER_GEMM");
-    return choice != nullptr && std::strcmp(choice, "openblas") == 0;
-  }();
+  static const bool selected = gemm_choice() == "openblas";
   return selected;
 }
 

@@ -2,7 +2,6 @@
 #include "taper/cuda/gemm_blas.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -135,10 +134,8 @@ void multiply(cublasHandle_t handle, const BlasProduct& p, void* workspace, bool
 
 std::atomic<bool>& blas_switch() {
   static std::atomic<bool> on = [] {
-    const char* setting = std::getenv("TAPER_GEMM");
-    const std::string_view choice = setting == nullptr ? "" : setting;
-    if (choice == "cublas" || choice == "own") return choice == "cublas";
-    return is_available();
+    const std::string_view choice = gemm_choice();
+    return choice == "cublas" || (choice != "own" && is_available());
   }();
   return on;
 }

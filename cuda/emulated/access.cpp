@@ -3,9 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include <unistd.h>
 
@@ -47,12 +45,7 @@ void tell_who_touched(int, siginfo_t* info, void*) {
 }
 
 bool install() {
-  const char* setting = std::getenv("TAPER_EMULATED_ACCESS");
-  if (setting == nullptr) return false;
-  if (std::string_view(setting) != "guarded") {
-    std::fprintf(stderr, "TAPER_EMULATED_ACCESS=%s: say guarded\n", setting);
-    std::abort();
-  }
+  if (!settings().guarded) return false;
   struct sigaction ours {};
   ours.sa_sigaction = tell_who_touched;
   ours.sa_flags = SA_SIGINFO;

@@ -12,7 +12,8 @@
 // block are fibers on the OS thread that launches (machine.h), so barriers and warp collectives
 // work; blocks run one after another. Environment:
 //   TAPER_EMULATED_DEVICES=n        how many devices there are (2)
-//   TAPER_EMULATED_MEMORY=bytes     memory of each (8 GiB; taken from the host as it is touched)
+//   TAPER_EMULATED_MEMORY=size      memory of each (8G; taken from the host as it is touched)
+//   TAPER_EMULATED_DRIVER=12.4      the driver is one for CUDA 12.4, too old; none: there is none
 //   TAPER_EMULATED_ORDER=reverse    run blocks and threads from the last to the first: a result
 //                                   that changes has a race
 //   TAPER_EMULATED_STREAMS=late     streams work when somebody waits for them, or, with seeded:n,
@@ -20,7 +21,8 @@
 //   TAPER_EMULATED_ACCESS=guarded   host code that touches device memory dies, and is told why;
 //                                   access.h
 //   TAPER_EMULATED_FAIL=name:n=e    the n-th call of cudaMalloc, say, returns error e; failing.h
-// A kernel that spins until another thread acts hangs here: fibers are not preempted.
+// settings.cpp reads them. A kernel that spins until another thread acts hangs here: fibers are not
+// preempted.
 #ifndef TAPER_CUDA_EMULATED
 #define TAPER_CUDA_EMULATED 1
 #endif
@@ -71,6 +73,7 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
   cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorInsufficientDriver = 35,  // or none at all
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,

@@ -1,11 +1,6 @@
 // Devices and errors of the emulated runtime.
-#include <algorithm>
-#include <charconv>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <string_view>
 
 #include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/graphs.h"
@@ -17,6 +12,10 @@ namespace taper::emulated {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t no_devices() {
+  return settings().driver < kRuntimeVersion ? cudaErrorInsufficientDriver : cudaErrorNoDevice;
+}
 
 bool exists(int device) {
   return device >= 0 && static_cast<size_t>(device) < Runtime::get().devices.size();
@@ -41,6 +40,8 @@ constexpr ErrorText kErrors[] = {
      "invalid configuration argument"},
     {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
      "invalid copy direction for memcpy"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
@@ -76,20 +77,6 @@ constexpr ErrorText kErrors[] = {
 
 }  // namespace
 
-long environment_number(const char* name, long fallback) {
-  const char* text = std::getenv(name);
-  if (text == nullptr) return fallback;
-  long value = fallback;
-  std::from_chars(text, text + std::strlen(text), value);
-  return value;
-}
-
-size_t device_memory() {
-  static const size_t bytes =
-      static_cast<size_t>(std::max(0L, environment_number("TAPER_EMULATED_MEMORY", 8L << 30)));
-  return bytes;
-}
-
 Runtime& Runtime::get() {
   static Runtime* runtime = new Runtime;  // never destroyed: threads may outlive main
   return *runtime;
@@ -99,21 +86,9 @@ bool streams_are_late() {
   return Runtime::get().queues();
 }
 
-Runtime::Runtime() {
-  constexpr std::string_view kSeeded = "seeded:";
-  const char* text = std::getenv("TAPER_EMULATED_STREAMS");
-  const std::string_view setting = text == nullptr ? "" : text;
-  if (setting == "late") {
-    order = Order::kLate;
-  } else if (setting.substr(0, kSeeded.size()) == kSeeded) {
-    order = Order::kSeeded;
-    seeded.seed(std::strtoull(text + kSeeded.size(), nullptr, 10));
-  } else if (!setting.empty()) {
-    std::fprintf(stderr, "TAPER_EMULATED_STREAMS=%s: say late or seeded:n\n", text);
-    std::abort();
-  }
-  const long count = std::clamp(environment_number("TAPER_EMULATED_DEVICES", 2), 0L, 64L);
-  for (int device = 0; device < count; ++device) {
+Runtime::Runtime() : seeded(settings().seed) {
+  if (settings().driver < kRuntimeVersion) return;
+  for (int device = 0; device < settings().devices; ++device) {
     auto stream = std::make_shared<Stream>();
     stream->device = device;
     stream->is_default = true;
@@ -146,7 +121,7 @@ cudaError_t tell(cudaError_t error) {
 
 cudaError_t fault_of(int device) {
   Runtime& runtime = Runtime::get();
-  if (runtime.devices.empty()) return cudaErrorNoDevice;
+  if (runtime.devices.empty()) return no_devices();
   std::lock_guard guard(runtime.lock);
   return runtime.devices[static_cast<size_t>(device)].fault;
 }
@@ -184,8 +159,9 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaPeekAtLastError() {
-  const cudaError_t fault = fault_of(current_device());
-  return fault != cudaSuccess && fault != cudaErrorNoDevice ? fault : last_error;
+  const bool any = !Runtime::get().devices.empty();
+  const cudaError_t fault = any ? fault_of(current_device()) : cudaSuccess;
+  return fault != cudaSuccess ? fault : last_error;
 }
 
 cudaError_t cudaGetLastError() {
@@ -197,7 +173,7 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaGetDeviceCount(int* count) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   *count = static_cast<int>(Runtime::get().devices.size());
-  return *count == 0 ? tell(cudaErrorNoDevice) : cudaSuccess;
+  return *count == 0 ? tell(no_devices()) : cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
@@ -209,7 +185,7 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaGetDevice(int* device) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
-  if (Runtime::get().devices.empty()) return tell(cudaErrorNoDevice);
+  if (Runtime::get().devices.empty()) return tell(no_devices());
   *device = current_device();
   return cudaSuccess;
 }
@@ -220,7 +196,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!exists(device)) return tell(cudaErrorInvalidDevice);
   cudaDeviceProp out{};
   std::strcpy(out.name, "Taper emulated sm_90");
-  out.totalGlobalMem = device_memory();
+  out.totalGlobalMem = settings().memory;
   out.sharedMemPerBlock = 48 << 10;
   out.sharedMemPerBlockOptin = kMaxShared;
   out.sharedMemPerMultiprocessor = 228 << 10;
@@ -278,12 +254,12 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
-  *version = 13000;
+  *version = kRuntimeVersion;
   return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
-  *version = 13000;
+  *version = settings().driver;
   return cudaSuccess;
 }

@@ -2,43 +2,64 @@
 #include "taper/cuda/emulated/failing.h"
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
+
+#include "taper/core/base/error.h"
+#include "taper/cuda/emulated/settings.h"
 
 namespace taper::emulated {
 namespace {
 
+// All that are counted, each between spaces.
+constexpr std::string_view kCalls =
+    " cuMemAddressReserve cuMemCreate cuMemMap cuMemRelease cuMemSetAccess cuMemUnmap "
+    "cublasCreate cublasDestroy cublasGemmStridedBatchedEx cublasSetMathMode "
+    "cublasSetStream cublasSetWorkspace cudaDeviceGetStreamPriorityRange cudaDeviceReset "
+    "cudaDeviceSynchronize cudaDriverGetVersion cudaEventCreate cudaEventCreateWithFlags "
+    "cudaEventDestroy cudaEventElapsedTime cudaEventQuery cudaEventRecord "
+    "cudaEventSynchronize cudaFree cudaFreeHost cudaFuncSetAttribute cudaGetDevice "
+    "cudaGetDeviceCount cudaGetDeviceProperties cudaGetDriverEntryPointByVersion "
+    "cudaGraphDestroy cudaGraphExecDestroy cudaGraphInstantiate cudaGraphLaunch "
+    "cudaHostRegister cudaHostUnregister cudaLaunchHostFunc cudaLaunchKernel cudaMalloc "
+    "cudaMallocHost cudaMemGetInfo cudaMemcpy cudaMemcpyAsync cudaMemcpyPeerAsync "
+    "cudaMemset cudaMemsetAsync cudaPointerGetAttributes cudaRuntimeGetVersion "
+    "cudaSetDevice cudaStreamBeginCapture cudaStreamCreate cudaStreamCreateWithFlags "
+    "cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamEndCapture "
+    "cudaStreamGetCaptureInfo cudaStreamQuery cudaStreamSynchronize cudaStreamWaitEvent "
+    "cudaThreadExchangeStreamCaptureMode ";
+
 struct Calls {
-  std::atomic<bool> watched{false};  // until then a call costs one load
+  std::atomic<bool> watched;  // until then a call costs one load
   std::mutex lock;
   std::map<std::string, long> counts;
   std::string failing;
-  long number = 0;
-  int error = 0;
+  long number;
+  int error;
 
-  Calls() {
-    const char* text = std::getenv("TAPER_EMULATED_FAIL");
-    if (text == nullptr) return;
-    char name[64];
-    if (std::sscanf(text, "%63[^:]:%ld=%d", name, &number, &error) != 3) {
-      std::fprintf(stderr, "TAPER_EMULATED_FAIL=%s: say name:number=error\n", text);
-      std::abort();
-    }
-    failing = name;
-    watched = true;
-  }
+  Calls()
+      : watched(!settings().failing.empty()),
+        failing(settings().failing),
+        number(settings().number),
+        error(settings().error) {}
 };
 
-Calls& all_calls() {
+Calls& counts() {
   static Calls* calls = new Calls;
   return *calls;
 }
 
 }  // namespace
 
+bool is_call(std::string_view name) {
+  return kCalls.find(str(" ", name, " ")) != std::string_view::npos;
+}
+
+std::string_view all_calls() {
+  return kCalls.substr(1, kCalls.size() - 2);
+}
+
 void count_calls() {
-  Calls& calls = all_calls();
+  Calls& calls = counts();
   const std::lock_guard guard(calls.lock);
   calls.counts.clear();
   calls.failing.clear();
@@ -46,14 +67,14 @@ void count_calls() {
 }
 
 std::map<std::string, long> counted_calls() {
-  Calls& calls = all_calls();
+  Calls& calls = counts();
   const std::lock_guard guard(calls.lock);
   return calls.counts;
 }
 
 void fail_call(const std::string& name, long number, int error) {
   count_calls();
-  Calls& calls = all_calls();
+  Calls& calls = counts();
   const std::lock_guard guard(calls.lock);
   calls.failing = name;
   calls.number = number;
@@ -61,8 +82,9 @@ void fail_call(const std::string& name, long number, int error) {
 }
 
 cudaError_t injected(const char* name) {
-  Calls& calls = all_calls();
+  Calls& calls = counts();
   if (!calls.watched.load(std::memory_order_relaxed)) return cudaSuccess;
+  TAPER_ASSERT(is_call(name));
   const std::lock_guard guard(calls.lock);
   const long count = ++calls.counts[name];
   const bool fails = calls.failing == name && calls.number == count;

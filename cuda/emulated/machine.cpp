@@ -1,12 +1,11 @@
 // The scheduler of CUDA threads: which fiber runs next, who waits for whom, when nobody can go on.
 #include "taper/cuda/emulated/machine.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <string_view>
 
 #include "taper/cuda/emulated/sanitizer.h"
+#include "taper/cuda/emulated/settings.h"
 
 namespace taper::emulated {
 
@@ -35,14 +34,6 @@ bool same(Site a, Site b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
-bool runs_in_reverse() {
-  static const bool reverse = [] {
-    const char* order = std::getenv("TAPER_EMULATED_ORDER");
-    return order != nullptr && std::string_view(order) == "reverse";
-  }();
-  return reverse;
-}
-
 }  // namespace
 
 Machine& Machine::mine() {
@@ -53,7 +44,7 @@ Machine& Machine::mine() {
 Machine::Machine()
     : index_of_(kMaxThreads),
       shared_store_(new char[kMaxShared + 1024]),
-      reverse_(runs_in_reverse()),
+      reverse_(settings().reverse),
       state_(kMaxThreads),
       threads_(kMaxThreads),
       warps_(kMaxThreads / kWarp) {

@@ -64,7 +64,7 @@ size_t whole_pages(size_t bytes) {
 // Twice the device's memory, so that freed addresses can rest; less where address space is short.
 bool open_window(Window& window) {
   if (window.begin != 0) return true;
-  for (size_t bytes = whole_pages(2 * device_memory()) + kPage; bytes >= 1 << 20; bytes /= 2) {
+  for (size_t bytes = whole_pages(2 * settings().memory) + kPage; bytes >= 1 << 20; bytes /= 2) {
     bytes = whole_pages(bytes);
     void* found =
         mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -94,7 +94,7 @@ cudaError_t allocate(void** pointer, size_t bytes) {
   Memory& all = memory();
   std::lock_guard guard(all.lock);
   Window& window = all.windows[current_device()];
-  const size_t left = device_memory() - vmm_used(current_device());
+  const size_t left = settings().memory - vmm_used(current_device());
   if (bytes > left || window.used + whole_pages(bytes) > left) {
     return cudaErrorMemoryAllocation;
   }
@@ -411,7 +411,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
   std::lock_guard guard(memory().lock);
-  *total = device_memory();
+  *total = settings().memory;
   *free = *total - memory().windows[current_device()].used - vmm_used(current_device());
   return cudaSuccess;
 }

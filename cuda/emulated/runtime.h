@@ -14,6 +14,8 @@
 
 #include <cuda_runtime.h>
 
+#include "taper/cuda/emulated/settings.h"
+
 namespace taper::emulated {
 
 using Work = std::function<cudaError_t()>;
@@ -59,14 +61,12 @@ class Runtime {
  public:
   static Runtime& get();
 
-  // TAPER_EMULATED_STREAMS: see Note [When streams work].
-  enum class Order { kAtOnce, kLate, kSeeded };
-  Order order = Order::kAtOnce;
   std::recursive_mutex queue_lock;  // for Stream::pending and the two below
   uint64_t given = 0;
   std::mt19937_64 seeded;
 
-  bool queues() const { return order != Order::kAtOnce; }
+  // See Note [When streams work].
+  bool queues() const { return settings().streams != StreamOrder::kAtOnce; }
 
   std::mutex lock;  // for all below, and for Event::last
   std::deque<Device> devices;
@@ -86,7 +86,7 @@ int& current_device();  // the calling thread's
 
 // Keeps the error for cudaGetLastError and gives it back.
 cudaError_t tell(cudaError_t error);
-// The fault that the current device, or this one, has met; cudaErrorNoDevice without devices.
+// The fault that the device has met; without devices, why there are none.
 cudaError_t fault_of(int device);
 void set_fault(int device, cudaError_t fault, const std::string& text);
 
@@ -120,9 +120,5 @@ enum class VmmPlace { kElsewhere, kUnmapped, kMapped };
 VmmPlace vmm_place(const void* pointer, size_t bytes, int* device);  // device may be null
 // False for mapped memory that the device was not given access to, be it its own.
 bool vmm_reaches(int device, const void* pointer, size_t bytes);
-
-// Bytes that a simulated device has, from TAPER_EMULATED_MEMORY.
-size_t device_memory();
-long environment_number(const char* name, long fallback);
 
 }  // namespace taper::emulated

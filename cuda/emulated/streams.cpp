@@ -112,7 +112,7 @@ cudaError_t submit(const std::shared_ptr<Stream>& stream, Work work) {
 // Not from inside a piece of work, which its stream's next piece must not overtake.
 void stir() {
   Runtime& runtime = Runtime::get();
-  if (runtime.order != Runtime::Order::kSeeded) return;
+  if (settings().streams != StreamOrder::kSeeded) return;
   std::lock_guard guard(runtime.queue_lock);
   while (runtime.seeded() % 2 != 0) {
     std::vector<std::shared_ptr<Stream>> waiting;

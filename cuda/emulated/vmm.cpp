@@ -154,7 +154,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle,
   if (const int error = injected(__func__)) return static_cast<CUresult>(error);
   if (bytes == 0 || bytes % kPage != 0) return CUDA_ERROR_INVALID_VALUE;
   const int device = properties->location.id;
-  if (cuda_malloc_used(device) + vmm_used(device) + bytes > device_memory())
+  if (cuda_malloc_used(device) + vmm_used(device) + bytes > settings().memory)
     return CUDA_ERROR_OUT_OF_MEMORY;
   Space& s = space();
   std::lock_guard guard(s.lock);

@@ -143,7 +143,7 @@ TEST(FailingCalls, DISABLED_TheFirstUse) {
 
 TEST(FailingCalls, OnFirstUseEachBecomesAnErrorAndTheNextTryWorks) {
   const std::string part = "FailingCalls.DISABLED_TheFirstUse";
-  const Rerun plain = run_again("TAPER_EMULATED_FAIL=none:1=1", part);
+  const Rerun plain = run_again("TAPER_EMULATED_FAIL=cudaMalloc:1000000=1", part);
   ASSERT_TRUE(plain.passed()) << plain.output;
   std::istringstream lines(plain.output.substr(plain.output.find("\nfirst:")));
   std::string word, name;
