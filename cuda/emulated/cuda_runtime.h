@@ -30,8 +30,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
-#define __grid_constant__
 #define __shared__ static  // kernels run one at a time, see Machine::run
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
@@ -81,7 +79,6 @@ enum cudaError_t {
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,  // seen when the block is freed
   cudaErrorLaunchTimeout = 702,   // a deadlock: a real device would hang or time out
-  cudaErrorPeerAccessAlreadyEnabled = 704,
   // No kernel meets these here.
   cudaErrorAssert = 710,
   cudaErrorHardwareStackError = 714,
@@ -153,7 +150,6 @@ constexpr unsigned long long cudaEnableDefault = 0;
 constexpr unsigned cudaStreamDefault = 0;
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0;
-constexpr unsigned cudaEventBlockingSync = 1;
 constexpr unsigned cudaEventDisableTiming = 2;
 
 struct cudaDeviceProp {
@@ -183,9 +179,7 @@ struct cudaDeviceProp {
 
 // Errors
 const char* cudaGetErrorString(cudaError_t error);
-const char* cudaGetErrorName(cudaError_t error);
 cudaError_t cudaGetLastError();
-cudaError_t cudaPeekAtLastError();
 
 // Devices
 cudaError_t cudaGetDeviceCount(int* count);
@@ -194,8 +188,6 @@ cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceReset();  // also lifts a sticky fault, which the real one does not promise
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDriverGetVersion(int* version);
 // The driver's functions by name; cuda.h declares those that there are.
@@ -208,8 +200,6 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol,
 // Memory
 cudaError_t cudaMalloc(void** pointer, size_t bytes);
 cudaError_t cudaFree(void* pointer);
-cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream);
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream);
 cudaError_t cudaMallocHost(void** pointer, size_t bytes);
 cudaError_t cudaFreeHost(void* pointer);
 cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags);

@@ -1,6 +1,7 @@
 // Devices and errors of the emulated runtime.
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "taper/cuda/emulated/failing.h"
 #include "taper/cuda/emulated/graphs.h"
@@ -28,50 +29,37 @@ bool is_fault(cudaError_t error) {
 
 struct ErrorText {
   cudaError_t error;
-  const char* name;
   const char* text;
 };
 
 constexpr ErrorText kErrors[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
-     "invalid configuration argument"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
-     "invalid copy direction for memcpy"},
-    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
-     "CUDA driver version is insufficient for CUDA runtime version"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorIllegalState, "cudaErrorIllegalState",
-     "the operation cannot be performed in the present state"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
-     "an illegal memory access was encountered"},
-    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
-    {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
-     "peer access is already enabled"},
-    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
-    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
-    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
-     "operation not permitted when stream is capturing"},
-    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
-     "operation failed due to a previous error during capture"},
-    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+    {cudaSuccess, "no error"},
+    {cudaErrorInvalidValue, "invalid argument"},
+    {cudaErrorMemoryAllocation, "out of memory"},
+    {cudaErrorInvalidConfiguration, "invalid configuration argument"},
+    {cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"},
+    {cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorNoDevice, "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "invalid resource handle"},
+    {cudaErrorIllegalState, "the operation cannot be performed in the present state"},
+    {cudaErrorNotReady, "device not ready"},
+    {cudaErrorIllegalAddress, "an illegal memory access was encountered"},
+    {cudaErrorLaunchTimeout, "the launch timed out and was terminated"},
+    {cudaErrorLaunchFailure, "unspecified launch failure"},
+    {cudaErrorNotSupported, "operation not supported"},
+    {cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureMerge,
      "operation would result in a merge of separate capture sequences"},
-    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
-     "capture was not ended in the same stream as it began"},
-    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
-     "capturing stream has unjoined work"},
-    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
-     "dependency created on uncaptured work in another stream"},
-    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+    {cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"},
+    {cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"},
+    {cudaErrorStreamCaptureImplicit,
      "operation would make the legacy stream depend on a capturing blocking stream"},
-    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+    {cudaErrorCapturedEvent,
      "operation not permitted on an event last recorded in a capturing stream"},
-    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread",
+    {cudaErrorStreamCaptureWrongThread,
      "attempt to terminate a thread-local capture sequence from another thread"},
 };
 
@@ -139,13 +127,6 @@ void set_fault(int device, cudaError_t fault, const std::string& text) {
 
 using namespace taper::emulated;
 
-const char* cudaGetErrorName(cudaError_t error) {
-  for (const ErrorText& row : kErrors) {
-    if (row.error == error) return row.name;
-  }
-  return "unrecognized error code";
-}
-
 const char* cudaGetErrorString(cudaError_t error) {
   if (is_fault(error) && fault_of(current_device()) == error) {
     Runtime& runtime = Runtime::get();
@@ -158,16 +139,12 @@ const char* cudaGetErrorString(cudaError_t error) {
   return "unrecognized error code";
 }
 
-cudaError_t cudaPeekAtLastError() {
+// A fault does not go away.
+cudaError_t cudaGetLastError() {
   const bool any = !Runtime::get().devices.empty();
   const cudaError_t fault = any ? fault_of(current_device()) : cudaSuccess;
-  return fault != cudaSuccess ? fault : last_error;
-}
-
-cudaError_t cudaGetLastError() {
-  const cudaError_t error = cudaPeekAtLastError();
-  last_error = cudaSuccess;
-  return error;
+  const cudaError_t last = std::exchange(last_error, cudaSuccess);
+  return fault != cudaSuccess ? fault : last;
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -237,19 +214,6 @@ cudaError_t cudaDeviceReset() {
   runtime.devices[static_cast<size_t>(current_device())].fault = cudaSuccess;
   last_error = cudaSuccess;
   return cudaSuccess;
-}
-
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  if (const cudaError_t error = injected(__func__)) return tell(error);
-  if (!exists(device) || !exists(peer)) return tell(cudaErrorInvalidDevice);
-  *can = device != peer;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  if (const cudaError_t error = injected(__func__)) return tell(error);
-  if (!exists(peer) || peer == current_device()) return tell(cudaErrorInvalidDevice);
-  return flags == 0 ? cudaSuccess : tell(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {

@@ -1,4 +1,4 @@
-// What a CUDA thread can call: barriers, warp collectives, atomics, cached loads.
+// What a CUDA thread can call: barriers, warp collectives, atomics.
 #pragma once
 
 #include <atomic>
@@ -161,16 +161,8 @@ requires std::is_integral_v<T> T atomicMin(T* address, std::type_identity_t<T> v
   return old;
 }
 
-template <class T> T __ldg(const T* address) {
-  return *address;
-}
-
 inline int __popc(unsigned bits) {
   return std::popcount(bits);
-}
-
-inline void __threadfence() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 [[noreturn]] inline void __trap() {

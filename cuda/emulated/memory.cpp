@@ -320,34 +320,6 @@ cudaError_t cudaFree(void* pointer) {
   return tell(release(pointer));
 }
 
-cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t name) {
-  if (const cudaError_t error = injected(__func__)) return tell(error);
-  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
-  const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
-  if (!stream) return tell(cudaErrorInvalidResourceHandle);
-  // CUDA would make nodes of these two; nobody needs them here.
-  if (const cudaError_t error = refuse_if_capturing(*stream)) return tell(error);
-  return tell(allocate(pointer, bytes));
-}
-
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t name) {
-  if (const cudaError_t error = injected(__func__)) return tell(error);
-  if (const cudaError_t fault = fault_of(current_device())) return tell(fault);
-  const std::shared_ptr<Stream> stream = Runtime::get().stream(name);
-  if (!stream) return tell(cudaErrorInvalidResourceHandle);
-  if (const cudaError_t error = refuse_if_capturing(*stream)) return tell(error);
-  if (pointer == nullptr) return cudaSuccess;
-  int device = 0;
-  {
-    std::lock_guard guard(memory().lock);
-    if (!find_block(memory(), pointer, &device)) return tell(cudaErrorInvalidValue);
-  }
-  return tell(submit(stream, [=] {
-    release(pointer);
-    return cudaSuccess;
-  }));
-}
-
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
   if (const cudaError_t error = injected(__func__)) return tell(error);
   if (const cudaError_t error = refuse_unsafe_call()) return tell(error);
