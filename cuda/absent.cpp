@@ -10,7 +10,7 @@ namespace taper {
 namespace {
 
 [[noreturn]] void fail_absent() {
-  fail("this build of Taper has no CUDA; configure with -DTAPER_CUDA=on, or emulated");
+  fail(cuda::why_no_device());
 }
 
 }  // namespace
@@ -51,6 +51,10 @@ int device_count() {
 
 bool is_available() {
   return false;
+}
+
+std::string why_no_device() {
+  return "this build of Taper has no CUDA; configure with -DTAPER_CUDA=on, or emulated";
 }
 
 DeviceGuard::DeviceGuard(int) : exceptions_(0) {

@@ -306,15 +306,15 @@ Allocator& cuda_allocator(int index) {
     }
     return made;
   }();
-  TAPER_CHECK(index >= 0 && static_cast<size_t>(index) < all->size(),
-              "there is no device cuda:", index, "; this machine has ", all->size());
+  if (index < 0 || static_cast<size_t>(index) >= all->size()) cuda::fail_no_device(index);
   return *(*all)[static_cast<size_t>(index)];
 }
 
 Allocator& pinned_allocator() {
   static Allocator* const pinned = [] {
-    TAPER_CHECK(cuda::checked_device_count() > 0,
-                "memory is pinned for CUDA devices, and this machine has none");
+    TAPER_CHECK(
+        cuda::checked_device_count() > 0,
+        "memory is pinned for CUDA devices, and this machine has none: ", cuda::why_no_device());
     AllocatorOptions options = cuda::device_options();
     options.limit = 0;  // that of the device
     Allocator* made =

@@ -8,6 +8,14 @@
 #include "taper/cuda/trail.h"
 
 namespace taper::cuda {
+namespace {
+
+std::string version_text(int version) {  // "13.0" of 13000
+  return str(version / 1000, ".", version % 1000 / 10);
+}
+
+}  // namespace
+
 DeviceGuard::DeviceGuard(int device) : exceptions_(std::uncaught_exceptions()) {
   TAPER_CUDA_CHECK(cudaGetDevice(&before_));
   if (before_ != device) {
@@ -46,6 +54,28 @@ int checked_device_count() {
   if (status != cudaErrorNoDevice) throw_cuda_error(status, "cudaGetDeviceCount");
   static_cast<void>(cudaGetLastError());
   return 0;
+}
+
+std::string why_no_device() {
+  int count = 0, driver = 0, runtime = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return "";
+  static_cast<void>(cudaGetLastError());
+  const bool known = cudaDriverGetVersion(&driver) == cudaSuccess &&
+                     cudaRuntimeGetVersion(&runtime) == cudaSuccess;
+  if (known && driver == 0) return "there is no NVIDIA driver here";
+  if (known && status == cudaErrorInsufficientDriver) {
+    return str("the driver supports CUDA ", version_text(driver), " and this build needs ",
+               version_text(runtime), ": update the driver");
+  }
+  if (status == cudaErrorNoDevice) return "there is an NVIDIA driver here and no GPU";
+  return cudaGetErrorString(status);
+}
+
+void fail_no_device(int index) {
+  const std::string why = why_no_device();
+  fail(str("there is no device cuda:", index, "; this machine has ", device_count(),
+           why.empty() ? "" : ": ", why));
 }
 
 bool is_available() {

@@ -15,6 +15,9 @@ namespace taper::cuda {
 // device_count() of a machine on which CUDA works; else throws what is the matter with it.
 int checked_device_count();
 
+// "there is no device cuda:7; this machine has 2", and if it has none, why.
+[[noreturn]] void fail_no_device(int index);
+
 // Null for the default stream. Throws if there is no such stream.
 cudaStream_t stream_of(Device device, StreamId id);
 

@@ -19,8 +19,7 @@ struct Streams {
 
 Streams& streams(int device) {
   static auto* all = new std::deque<Streams>(static_cast<size_t>(checked_device_count()));
-  TAPER_CHECK(device >= 0 && static_cast<size_t>(device) < all->size(),
-              "there is no device cuda:", device, "; this machine has ", all->size());
+  if (device < 0 || static_cast<size_t>(device) >= all->size()) fail_no_device(device);
   return (*all)[static_cast<size_t>(device)];
 }
 

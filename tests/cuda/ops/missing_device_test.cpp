@@ -1,4 +1,7 @@
 // What is said of devices that this machine does not have, and of a machine that has none.
+#include <cstdio>
+#include <iterator>
+
 #include "taper/tests/cuda/again.h"
 #include "taper/tests/cuda/ops/same_bits.h"
 #include "taper/tests/message_of.h"
@@ -82,6 +85,85 @@ TEST(MissingDevice, AMachineWithoutAny) {
 #endif
   const Rerun run = run_again("TAPER_EMULATED_DEVICES=0", "MissingDevice.DISABLED_NoneIsThere");
   EXPECT_TRUE(run.passed()) << run.output;
+}
+
+// Part of the next test: what each first use says, and that the CPU works on.
+TEST(MissingDevice, DISABLED_Why) {
+  std::printf("why: %s\n", why_no_device().c_str());
+  for (const FirstUse& first : kFirstUses) {
+    std::printf("use: %s\n", message_of([&] { first.use(kFirst); }).c_str());
+  }
+  std::printf("guard: %s\n", message_of([] { const DeviceGuard guard(0); }).c_str());
+  EXPECT_EQ(device_count(), 0);
+  EXPECT_EQ(ones({2}).sum().item<int>(), 2);
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+TEST(MissingDevice, SaysWhatTheMachineLacks) {
+#ifndef TAPER_CUDA_EMULATED
+  GTEST_SKIP() << "a real machine has what it has";
+#endif
+  const struct {
+    const char *settings, *why;
+  } cases[] = {
+      {"TAPER_EMULATED_DRIVER=none", "there is no NVIDIA driver here"},
+      {"TAPER_EMULATED_DRIVER=12.4",
+       "the driver supports CUDA 12.4 and this build needs 13.0: update the driver"},
+      {"TAPER_EMULATED_DEVICES=0", "there is an NVIDIA driver here and no GPU"},
+  };
+  for (const auto& one : cases) {
+    const Rerun run = run_again(one.settings, "MissingDevice.DISABLED_Why");
+    EXPECT_TRUE(run.passed()) << run.output;
+    EXPECT_EQ(count_of(run.output, one.why), int(std::size(kFirstUses)) + 2) << run.output;
+    EXPECT_EQ(count_of(run.output, "CUDA error"), 0) << run.output;
+  }
+}
+
+// Part of the next test.
+TEST(MissingDevice, DISABLED_FirstUse) {
+  std::printf("told: %s\n", message_of([] { ones({2}, kFirst); }).c_str());
+  std::printf("told: %s\n", message_of([] { matmul(ones({2, 2}), ones({2, 2})); }).c_str());
+}
+
+TEST(MissingDevice, SwitchesThatSayNothingAreRefused) {
+#ifndef TAPER_CUDA_EMULATED
+  GTEST_SKIP() << "they are the emulated machine's";
+#endif
+  const struct {
+    const char *settings, *allowed;
+  } cases[] = {
+      {"TAPER_EMULATED_ORDER=forward", "reverse"},
+      {"TAPER_EMULATED_STREAMS=seeded:x", "late, or seeded:n"},
+      {"TAPER_EMULATED_STREAMS=seeded:3x", "late, or seeded:n"},
+      {"TAPER_EMULATED_STREAMS=early", "late, or seeded:n"},
+      {"TAPER_EMULATED_DEVICES=x", "a number from 0 to 64"},
+      {"TAPER_EMULATED_DEVICES=65", "a number from 0 to 64"},
+      {"TAPER_EMULATED_MEMORY=8X", "a size, as in 512M or 8G"},
+      {"TAPER_EMULATED_DRIVER=old", "none, or the CUDA version"},
+      {"TAPER_EMULATED_ACCESS=open", "guarded"},
+      {"TAPER_EMULATED_FAIL=cudaMalloc", "name:n=e"},
+      {"TAPER_EMULATED_FAIL=cudaMallok:1=2", "the name of a call; there are cuMem"},
+      {"TAPER_GEMM=cublass", "own, openblas (on the CPU) or cublas"},
+  };
+  for (const auto& one : cases) {
+    const Rerun run = run_again(one.settings, "MissingDevice.DISABLED_FirstUse");
+    EXPECT_TRUE(contains(run.output, str(one.settings, ": say ", one.allowed))) << run.output;
+    EXPECT_TRUE(contains(run.output, "at missing_device_test.cpp:")) << run.output;
+  }
+  const Rerun run = run_again("TAPER_EMULATED_ODER=reverse", "MissingDevice.DISABLED_FirstUse");
+  EXPECT_TRUE(contains(run.output, "there is no variable TAPER_EMULATED_ODER")) << run.output;
+  EXPECT_TRUE(run_again("TAPER_EMULATED_MEMORY=1G", "MissingDevice.DISABLED_Fits").passed());
+}
+
+// Part of the test before.
+TEST(MissingDevice, DISABLED_Fits) {
+  EXPECT_EQ(memory_info(0).total, std::size_t{1} << 30);
+  EXPECT_EQ(ones({2}, kFirst).sum().item<int>(), 2);
 }
 
 }  // namespace
