@@ -30,7 +30,8 @@ void Stream::synchronize(SourceLoc loc) const {
   if (auto* o = observer()) o->reached(*this);
 }
 
-bool Stream::query() const {
+bool Stream::query(SourceLoc loc) const {
+  const Call call(loc);
   if (!device_.is_cuda()) return true;
   const bool done = cuda::is_done(*this);
   if (auto* o = observer(); o != nullptr && done) o->reached(*this);
@@ -43,14 +44,17 @@ Stream make_stream(Device device, int priority, SourceLoc loc) {
   return Stream(device, cuda::make_stream(device.index(), priority));
 }
 
-Stream current_stream(Device device) {
+Stream current_stream(Device device, SourceLoc loc) {
   if (!device.is_cuda()) return Stream(device, 0);
-  TAPER_CHECK(device.index() < kMaxDevices, "there is no device ", device);
-  return Stream(device, current_cuda_streams[device.index()]);
+  if (device.index() < kMaxDevices) return Stream(device, current_cuda_streams[device.index()]);
+  const Call call(loc);
+  cuda::check_stream(Stream(device));  // throws: there is no such device
+  return Stream(device);
 }
 
-StreamGuard::StreamGuard(Stream stream)
-    : stream_(stream), before_(current_stream(stream.device())) {
+StreamGuard::StreamGuard(Stream stream, SourceLoc loc)
+    : stream_(stream), before_(current_stream(stream.device(), loc)) {
+  const Call call(loc);
   check_stream(stream);
   if (stream.device().is_cuda()) current_cuda_streams[stream.device().index()] = stream.id();
 }
@@ -107,7 +111,8 @@ void Event::block(Stream stream, SourceLoc loc) const {
   if (auto* o = observer()) o->blocked(stream, {handle_});
 }
 
-bool Event::query() const {
+bool Event::query(SourceLoc loc) const {
+  const Call call(loc);
   if (handle_ == nullptr) return true;
   const bool done = cuda::is_done(device_, handle_);
   if (auto* o = observer(); o != nullptr && done) o->reached({handle_});
@@ -133,11 +138,12 @@ double Event::elapsed_time(const Event& later, SourceLoc loc) const {
   return later.time_ - time_;
 }
 
-void wait_for(Stream waiter, Stream done) {
+void wait_for(Stream waiter, Stream done, SourceLoc loc) {
+  const Call call(loc);
   if (waiter == done || !done.device().is_cuda()) return;
   Event event;
-  event.record(done);
-  event.block(waiter);
+  event.record(done, loc);
+  event.block(waiter, loc);
 }
 
 }  // namespace taper

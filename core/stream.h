@@ -29,7 +29,7 @@ class Stream {
   // Waits for all work given to it so far. What went wrong there is thrown here.
   void synchronize(SourceLoc loc = SourceLoc::current()) const;
   // Whether all work given to it so far is done.
-  bool query() const;
+  bool query(SourceLoc loc = SourceLoc::current()) const;
 
   friend bool operator==(const Stream& a, const Stream& b) {
     return a.device_ == b.device_ && a.id_ == b.id_;
@@ -45,12 +45,12 @@ class Stream {
 Stream make_stream(Device device = kCUDA, int priority = 0, SourceLoc loc = SourceLoc::current());
 
 // On which this thread's ops on the device run.
-Stream current_stream(Device device = kCUDA);
+Stream current_stream(Device device = kCUDA, SourceLoc loc = SourceLoc::current());
 
 // Makes the stream current on its device, for this thread and as long as the guard lives. Nests.
 class StreamGuard {
  public:
-  explicit StreamGuard(Stream stream);
+  explicit StreamGuard(Stream stream, SourceLoc loc = SourceLoc::current());
   ~StreamGuard();
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
@@ -73,7 +73,7 @@ class Event {
   void record(Stream stream = current_stream(), SourceLoc loc = SourceLoc::current());
   // What the stream is given from now on waits for the event; the host does not.
   void block(Stream stream, SourceLoc loc = SourceLoc::current()) const;
-  bool query() const;
+  bool query(SourceLoc loc = SourceLoc::current()) const;
   void synchronize(SourceLoc loc = SourceLoc::current()) const;  // the host waits
   // Milliseconds from this event to a later one; both with timing, and happened.
   double elapsed_time(const Event& later, SourceLoc loc = SourceLoc::current()) const;
@@ -88,7 +88,7 @@ class Event {
 };
 
 // What `waiter` is given from now on runs after what `done` has been given so far.
-void wait_for(Stream waiter, Stream done);
+void wait_for(Stream waiter, Stream done, SourceLoc loc = SourceLoc::current());
 
 // A place in the order of a stream that others wait for: an event, or a mark, which an allocator
 // counts for each stream.
@@ -136,7 +136,7 @@ MemoryInfo memory_info(int device = 0, SourceLoc loc = SourceLoc::current());
 // lie, whatever device is current.
 class DeviceGuard {
  public:
-  explicit DeviceGuard(int device);
+  explicit DeviceGuard(int device, SourceLoc loc = SourceLoc::current());
   DeviceGuard(int device, std::nothrow_t) noexcept;  // is_set() tells whether it could
   ~DeviceGuard() noexcept(false);
   DeviceGuard(const DeviceGuard&) = delete;

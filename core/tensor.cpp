@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "taper/core/stream_backend.h"
+
 namespace taper {
 namespace {
 
@@ -34,6 +36,17 @@ Tensor make_tensor(const Layout& layout, DType dtype, Device device) {
   impl->dtype = dtype;
   impl->device = device;
   return Tensor(std::move(impl));
+}
+
+void Tensor::record_stream(const Stream& stream, Loc loc) const {
+  const Call call(loc);
+  if (stream.device().is_cuda()) {
+    cuda::check_stream(stream);
+    TAPER_CHECK(!is_cuda() || device() == stream.device(), "the tensor lies on ", device(),
+                " and stream ", stream.id(), " is of ", stream.device(),
+                ", which does not reach it; give it a copy, by to()");
+  }
+  storage()->record_stream(stream);
 }
 
 Tensor make_pinned(const Layout& layout, DType dtype) {

@@ -490,7 +490,8 @@ class Tensor {
   Tensor pin_memory(Loc loc = Loc::current()) const;
   // `stream` uses the elements too: their memory is used again only after what the stream has been
   // given by the time the last tensor over it is gone. Ops say so by themselves.
-  void record_stream(const Stream& stream) const { storage()->record_stream(stream); }
+  // Throws for a stream that there is not, or of another device than a CUDA tensor's.
+  void record_stream(const Stream& stream, Loc loc = Loc::current()) const;
   Tensor cpu(Loc loc = Loc::current()) const { return to(Device(kCPU), false, false, loc); }
   Tensor cuda(Loc loc = Loc::current()) const { return to(Device(kCUDA), false, false, loc); }
   Tensor repeat(IntArrayRef repeats, Loc loc = Loc::current()) const;

@@ -57,7 +57,8 @@ std::string why_no_device() {
   return "this build of Taper has no CUDA; configure with -DTAPER_CUDA=on, or emulated";
 }
 
-DeviceGuard::DeviceGuard(int) : exceptions_(0) {
+DeviceGuard::DeviceGuard(int, SourceLoc loc) : exceptions_(0) {
+  const Call call(loc);
   fail_absent();
 }
 

@@ -16,9 +16,11 @@ std::string version_text(int version) {  // "13.0" of 13000
 
 }  // namespace
 
-DeviceGuard::DeviceGuard(int device) : exceptions_(std::uncaught_exceptions()) {
+DeviceGuard::DeviceGuard(int device, SourceLoc loc) : exceptions_(std::uncaught_exceptions()) {
+  const Call call(loc);
   TAPER_CUDA_CHECK(cudaGetDevice(&before_));
   if (before_ != device) {
+    check_device(device);
     TAPER_CUDA_CHECK(cudaSetDevice(device));
     changed_ = true;
   }
@@ -88,7 +90,7 @@ bool is_available() {
 
 void synchronize(int device, SourceLoc loc) {
   const Call call(loc);
-  check_stream(Stream(Device(kCUDA, device)));
+  check_device(device);
   check_host_may_wait(device);
   const DeviceGuard guard(device);
   const std::uint64_t launches = launches_noted(device);
@@ -99,7 +101,7 @@ void synchronize(int device, SourceLoc loc) {
 
 MemoryInfo memory_info(int device, SourceLoc loc) {
   const Call call(loc);
-  check_stream(Stream(Device(kCUDA, device)));
+  check_device(device);
   const DeviceGuard guard(device);
   MemoryInfo info;
   TAPER_CUDA_CHECK(cudaMemGetInfo(&info.free, &info.total));

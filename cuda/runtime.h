@@ -17,6 +17,7 @@ int checked_device_count();
 
 // "there is no device cuda:7; this machine has 2", and if it has none, why.
 [[noreturn]] void fail_no_device(int index);
+void check_device(int index);  // throws that if there is no such device
 
 // Null for the default stream. Throws if there is no such stream.
 cudaStream_t stream_of(Device device, StreamId id);

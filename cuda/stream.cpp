@@ -43,6 +43,10 @@ bool is_done(cudaError_t status) {
 
 }  // namespace
 
+void check_device(int index) {
+  static_cast<void>(streams(index));
+}
+
 StreamId make_stream(int device, int priority) {
   Streams& here = streams(device);
   const DeviceGuard guard(device);
@@ -74,7 +78,7 @@ int number_of(int device, cudaStream_t stream) {
 }
 
 void check_stream(const Stream& stream) {
-  static_cast<void>(streams(stream.device().index()));
+  check_device(stream.device().index());
   static_cast<void>(stream_of(stream));
 }
 

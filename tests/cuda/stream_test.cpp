@@ -181,7 +181,25 @@ TEST(Streams, WhatDoesNotExistIsRefused) {
   const auto refused = [](const char* part, const auto& f) {
     const std::string text = message_of(f);
     EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find("at stream_test.cpp:"), std::string::npos) << text;
   };
+  const Stream bad(kFirst, 77777), nowhere(Device(kCUDA, 80)), other = make_stream(kSecond);
+  const Tensor x = ones({2}, kFirst);
+  const std::string count = "; this machine has " + std::to_string(cuda::device_count());
+  refused("wait_for: there is no stream 77777", [&] { wait_for(bad, current_stream(kFirst)); });
+  refused("wait_for: there is no stream 77777", [&] { wait_for(current_stream(kFirst), bad); });
+  refused("query: there is no stream 77777", [&] { bad.query(); });
+  refused("StreamGuard: there is no stream 77777", [&] { StreamGuard{bad}; });
+  refused(("StreamGuard: there is no device cuda:80" + count).c_str(),
+          [&] { StreamGuard{nowhere}; });
+  refused(("current_stream: there is no device cuda:80" + count).c_str(),
+          [] { current_stream(Device(kCUDA, 80)); });
+  refused(("DeviceGuard: there is no device cuda:99" + count).c_str(),
+          [] { cuda::DeviceGuard{99}; });
+  refused("record_stream: there is no stream 99", [&] { x.record_stream(Stream(kFirst, 99)); });
+  refused("record_stream: there is no device cuda:80", [&] { x.record_stream(nowhere); });
+  refused("record_stream: the tensor lies on cuda:0 and stream", [&] { x.record_stream(other); });
+  ones({2}).pin_memory().record_stream(other);  // the host's memory is any device's
   refused("no device cuda:9", [] { make_stream(Device(kCUDA, 9)); });
   refused("no stream 77777", [] { StreamGuard(Stream(kFirst, 77777)); });
   refused("priorities from", [] { make_stream(kFirst, 3); });
