@@ -32,13 +32,11 @@ cudaEvent_t event_of(void* event) {
 }
 
 // cudaErrorNotReady is an answer, and must not be found by the next who asks for errors.
-bool is_done(cudaError_t status) {
-  if (status == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());
-    return false;
-  }
-  TAPER_CUDA_CHECK(status);
-  return true;
+bool is_done(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return true;
+  if (status != cudaErrorNotReady) throw_cuda_error(status, call);
+  static_cast<void>(cudaGetLastError());
+  return false;
 }
 
 }  // namespace
@@ -100,7 +98,7 @@ bool is_done(const Stream& stream) {
   check_stream(stream);
   const DeviceGuard guard(stream.device().index());
   check_host_may_wait(stream.device(), stream_of(stream));
-  return is_done(cudaStreamQuery(stream_of(stream)));
+  return is_done(cudaStreamQuery(stream_of(stream)), "cudaStreamQuery");
 }
 
 void* make_event(Device device, bool with_timing) {
@@ -132,13 +130,17 @@ void wait(const Stream& stream, void* event) {
 }
 
 void synchronize(Device device, void* event) {
+  check_host_may_wait(device.index());
+  const UncapturedCalls allowed;  // where this thread captures on another device
   const DeviceGuard guard(device.index());
   TAPER_CUDA_CHECK(cudaEventSynchronize(event_of(event)));
 }
 
 bool is_done(Device device, void* event) {
+  check_host_may_wait(device.index());
+  const UncapturedCalls allowed;
   const DeviceGuard guard(device.index());
-  return is_done(cudaEventQuery(event_of(event)));
+  return is_done(cudaEventQuery(event_of(event)), "cudaEventQuery");
 }
 
 double milliseconds_between(Device device, void* earlier, void* later) {

@@ -66,6 +66,14 @@ void move_bytes(const Exec& on, const View& to, const View& from, Device other, 
   if (auto* o = observer()) o->reached(here);
 }
 
+// Before CUDA is asked to order streams of two devices, which would break the capture.
+void check_not_captured(const Exec& exec, Device other) {
+  TAPER_CHECK(
+      capture_of(stream_of(exec.device, exec.stream)) == 0 && !is_current_stream_capturing(other),
+      "a graph holds the work of one device, and this copies between ", exec.device, " and ", other,
+      "; do this before capture_begin or after capture_end");
+}
+
 // The host's one element, as a number.
 Scalar number_of(const View& view) {
   Scalar number;
@@ -98,6 +106,7 @@ bool transfer(const Exec& exec, const Out& out, const In& in) {
   TAPER_ASSERT(to == exec.device || from == exec.device);
   const bool brings = to == exec.device;
   const Device other = brings ? from : to;
+  if (other.is_cuda()) check_not_captured(exec, other);
   // One number goes as an argument of a launch: nobody waits, and a graph can hold it.
   if (brings && other.is_cpu() && in.layout->numel() == 1 && !exec.non_blocking) {
     kernels_for(exec.device).fill(exec, out, number_of(in));

@@ -268,6 +268,8 @@ TEST_F(Graphs, AStreamThatIsNotJoinedIsAnError) {
 TEST_F(Graphs, WhatNeedsTheHostSaysSoAndTheCaptureGoesOn) {
   const Tensor x = ones({3, 4}).to(device_), host = ones({3, 4});
   Tensor to = zeros({3, 4}).to(device_);
+  Event before, inside;
+  before.record(side());
   struct Case {
     const char* op;
     std::function<void()> call;
@@ -281,9 +283,16 @@ TEST_F(Graphs, WhatNeedsTheHostSaysSoAndTheCaptureGoesOn) {
       {"equal", [&] { equal(x, to); }},
       {"synchronize", [&] { side().synchronize(); }},
       {"synchronize", [&] { synchronize(0); }},
+      {"query", [&] { side().query(); }},
+      {"synchronize", [&] { before.synchronize(); }},
+      {"query", [&] { before.query(); }},
+      {"synchronize", [&] { inside.synchronize(); }},
+      {"query", [&] { inside.query(); }},
+      {"block", [&] { inside.block(current_stream(kCPU)); }},
   };
   CUDAGraph graph;
   graph.capture_begin(device_);
+  inside.record(side());
   for (const Case& one : cases) {
     const std::string told = message_of(one.call);
     EXPECT_EQ(told.find(one.op), 0U) << told;
@@ -291,6 +300,32 @@ TEST_F(Graphs, WhatNeedsTheHostSaysSoAndTheCaptureGoesOn) {
     EXPECT_NE(told.find("at graph_test.cpp:"), std::string::npos) << told;
     EXPECT_NE(told.find("before capture_begin or after capture_end"), std::string::npos) << told;
   }
+  const Tensor y = x + 1;
+  graph.capture_end();
+  graph.replay();
+  EXPECT_EQ(y.sum().item<float>(), 24);
+}
+
+TEST_F(Graphs, AnotherDeviceIsRefusedAndTheCaptureGoesOn) {
+  if (device_count() < 2) GTEST_SKIP() << "needs two devices";
+  const Device second(kCUDA, 1);
+  const Tensor x = ones({3, 4}).to(device_), there = ones({3, 4}).to(second);
+  Event event;
+  event.record(current_stream(second));
+  CUDAGraph graph;
+  graph.capture_begin(device_);
+  const auto refused = [](const auto& copy) {
+    const std::string told = message_of(copy);
+    EXPECT_EQ(told.find("to: a graph holds the work of one device, and this copies between cuda:"),
+              0U)
+        << told;
+    EXPECT_NE(told.find("at graph_test.cpp:"), std::string::npos) << told;
+  };
+  refused([&] { x.to(second); });
+  refused([&] { x.t().to(second, kFloat64); });
+  refused([&] { there.to(device_); });
+  event.synchronize();  // of a device that is not captured
+  EXPECT_TRUE(event.query());
   const Tensor y = x + 1;
   graph.capture_end();
   graph.replay();
