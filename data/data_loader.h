@@ -65,11 +65,16 @@ template <class D> class DataLoader final : private Prefetcher::Source {
  public:
   using BatchType = decltype(std::declval<D&>().get_batch(ArrayRef<std::size_t>()));
 
-  DataLoader(D dataset, std::shared_ptr<samplers::Sampler> sampler, DataLoaderOptions options)
+  // Throws where there is no device for batches to lie on, or to be pinned for.
+  DataLoader(D dataset,
+             std::shared_ptr<samplers::Sampler> sampler,
+             DataLoaderOptions options,
+             SourceLoc loc = SourceLoc::current())
       : dataset_(std::move(dataset)), sampler_(std::move(sampler)), options_(options) {
-    TAPER_CHECK(options_.batch_size() > 0, "DataLoader: the batch size must be positive");
-    if (moves_to_cuda())
-      static_cast<void>(Transfer(*options_.device()));  // throws if there is none
+    const Call call(loc, "DataLoader");
+    TAPER_CHECK(options_.batch_size() > 0, "the batch size must be positive");
+    if (moves_to_cuda()) static_cast<void>(Transfer(*options_.device()));
+    else if (options_.pin_memory()) Transfer::check_can_pin();
   }
 
   ~DataLoader() override { current_.reset(); }  // workers end before the dataset that they read
@@ -116,9 +121,10 @@ template <class D> class DataLoader final : private Prefetcher::Source {
     std::optional<BatchType> batch_;
   };
 
-  // Begins an epoch: the next one, or after set_position() that one, from there.
-  Iterator begin() {
-    start();
+  // Begins an epoch: the next one, or after set_position() that one, from there. What goes wrong on
+  // a batch's way to its device names this line, the loop's; inside the dataset, the dataset's own.
+  Iterator begin(SourceLoc loc = SourceLoc::current()) {
+    start(loc);
     return Iterator(this);
   }
 
@@ -152,6 +158,7 @@ template <class D> class DataLoader final : private Prefetcher::Source {
     const std::size_t n = left < options_.batch_size() ? left : options_.batch_size();
     auto made = std::make_shared<Made>(
         Made{dataset_.get_batch(ArrayRef<std::size_t>(order_.data() + begin, n)), {}});
+    const Call call(begun_at_, "DataLoader");
     if (moves_to_cuda()) {
       made->transfer.emplace(*options_.device()).send(made->batch);
       return made;
@@ -165,8 +172,9 @@ template <class D> class DataLoader final : private Prefetcher::Source {
 
   bool moves_to_cuda() const { return options_.device() && options_.device()->is_cuda(); }
 
-  void start() {
+  void start(const SourceLoc& loc) {
     current_.reset();
+    begun_at_ = loc;
     if (!placed_ && position_.batch != 0) position_ = {position_.epoch + 1, 0};
     placed_ = false;
     order_ = sampler_->order(position_.epoch);
@@ -185,6 +193,7 @@ template <class D> class DataLoader final : private Prefetcher::Source {
     ++position_.batch;  // also past a batch that fails: it is not made again
     const Prefetcher::Result result = current_->next();
     Made& made = *static_cast<Made*>(result.get());
+    const Call call(begun_at_, "DataLoader");
     if (made.transfer) made.transfer->receive(made.batch);
     return std::move(made.batch);
   }
@@ -195,6 +204,7 @@ template <class D> class DataLoader final : private Prefetcher::Source {
   LoaderPosition position_;
   bool placed_ = false;  // set_position() was called and no epoch begun since
   std::vector<std::size_t> order_;
+  SourceLoc begun_at_;
   std::unique_ptr<Prefetcher> current_;
 };
 
@@ -218,20 +228,25 @@ template <class T> auto as_dataset(T data) {
 // for the dataset's size. The dataset is anything with get_batch, or a random-access range.
 template <class S = samplers::RandomSampler, class D>
 requires std::is_base_of_v<samplers::Sampler, S>
-auto make_data_loader(D dataset, DataLoaderOptions options = {}) {
+auto make_data_loader(D dataset,
+                      DataLoaderOptions options = {},
+                      SourceLoc loc = SourceLoc::current()) {
   auto source = detail::as_dataset(std::move(dataset));
   auto sampler = std::make_shared<S>(detail::known_size(source.size()));
   return std::make_unique<DataLoader<decltype(source)>>(std::move(source), std::move(sampler),
-                                                        options);
+                                                        options, loc);
 }
 
 // The same with a sampler of the caller's.
 template <class D, class S>
 requires std::is_base_of_v<samplers::Sampler, S>
-auto make_data_loader(D dataset, S sampler, DataLoaderOptions options = {}) {
+auto make_data_loader(D dataset,
+                      S sampler,
+                      DataLoaderOptions options = {},
+                      SourceLoc loc = SourceLoc::current()) {
   auto source = detail::as_dataset(std::move(dataset));
   return std::make_unique<DataLoader<decltype(source)>>(
-      std::move(source), std::make_shared<S>(std::move(sampler)), options);
+      std::move(source), std::make_shared<S>(std::move(sampler)), options, loc);
 }
 
 }  // namespace taper::data

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "taper/core/base/error.h"
+#include "taper/core/storage.h"
 
 namespace taper::data {
 namespace {
@@ -21,6 +22,10 @@ Stream copy_stream(Device device) {
 }  // namespace
 
 Transfer::Transfer(Device device) : copies_(copy_stream(device)) {}
+
+void Transfer::check_can_pin() {
+  static_cast<void>(pinned_allocator());
+}
 
 Tensor Transfer::pinned(const Tensor& t) {
   return t.is_cpu() ? t.pin_memory() : t;

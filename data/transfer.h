@@ -35,6 +35,9 @@ class Transfer {
   // Throws where there is no such device.
   explicit Transfer(Device device);
 
+  // Throws where no memory can be pinned, for want of a device.
+  static void check_can_pin();
+
   // The tensor in pinned memory; one that does not lie on the host, as it is.
   static Tensor pinned(const Tensor& t);
 

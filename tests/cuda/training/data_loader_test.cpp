@@ -5,6 +5,10 @@
 #include "taper/tests/cuda/ops/same_bits.h"
 #include "taper/tests/message_of.h"
 
+#ifdef TAPER_CUDA_EMULATED
+#include "taper/cuda/emulated/failing.h"
+#endif
+
 namespace taper::cuda {
 namespace {
 
@@ -178,8 +182,29 @@ TEST(DeviceBatches, ADeviceThatIsNotThereIsRefusedAtOnce) {
   const std::string text = message_of(
       [&] { data::make_data_loader<SequentialSampler>(stacked(), options(1).device(missing)); });
   EXPECT_NE(text.find("there is no device " + str(missing)), std::string::npos) << text;
+  EXPECT_NE(text.find("at data_loader_test.cpp:"), std::string::npos) << text;
   EXPECT_NE(message_of([] { options(1).device(kMeta); }).find("meta"), std::string::npos);
 }
+
+#ifdef TAPER_CUDA_EMULATED
+TEST(DeviceBatches, WhatGoesWrongOnTheWayNamesTheLoop) {
+  for (const std::size_t workers : {0U, 1U}) {
+    auto loader =
+        data::make_data_loader<SequentialSampler>(stacked(), options(workers).device(kFirst));
+    static_cast<void>(host_batches(loader));
+    emulated::fail_call("cudaMemcpyAsync", 1, cudaErrorNotSupported);
+    const int line = __LINE__ + 2;
+    const std::string text = message_of([&] {
+      for (auto& batch : *loader) EXPECT_TRUE(batch.data.is_cuda());
+    });
+    emulated::count_calls();
+    cudaGetLastError();
+    EXPECT_EQ(text.find("DataLoader: to: CUDA error 801"), 0U) << text;
+    EXPECT_NE(text.find(str("at data_loader_test.cpp:", line, " ")), std::string::npos) << text;
+    static_cast<void>(host_batches(loader));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace taper::cuda
