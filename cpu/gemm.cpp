@@ -152,6 +152,24 @@ template <class E> void multiply_row(const Product<E>& p, Index i) {
   }
 }
 
+// Looks at rows [i, i + rows) and columns [j, j + cols) of C, which are done.
+template <class E> void look_at(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
+  if (p.watch == nullptr) return;
+  visit_bits(dtype_of<E>(), [&](auto lowest) {
+    using U = decltype(lowest);
+    U any = 0;
+    for (Index r = i; r < i + rows; ++r) {
+      any |= carries_of<U>(reinterpret_cast<const Bits<U>*>(p.c.at(r, j)), 1, cols, lowest);
+    }
+    if (has_carried(any)) p.watch->found.store(true, std::memory_order_relaxed);
+  });
+}
+
+// What multiply_tile has seen of C. An activation may yet make it finite; who watches looks again.
+template <class E> void note_seen(const Product<E>& p, const Vector<Accumulator<E>>& seen) {
+  if (!all_finite<Accumulator<E>>(seen)) p.watch->found.store(true, std::memory_order_relaxed);
+}
+
 // Columns [j, j + cols) of C, at most one tile wide; one thread, no memory but the stack's. Reads
 // A in place, and B too where few rows would not repay packing it.
 // NOLINTNEXTLINE(readability-function-cognitive-complexity): the cases of one tile
@@ -165,6 +183,8 @@ template <class E> void multiply_sliver(const Product<E>& p, Index j, Index cols
   const bool narrow = cols <= kLanes<T>;
   const bool whole = cols == kCols || cols == kLanes<T>;
   const bool in_place = kSame && whole && p.c.col == 1;
+  const bool looks = in_place && p.watch != nullptr && p.k > 0;
+  Vector<T> seen{};
   const bool keep =
       kSame && whole && p.b.col == 1 && (p.m <= 2 * kTileRows || p.b.row <= 2 * kCols);
   for (Index i0 = 0; i0 < p.m; i0 += kBlockRows) {
@@ -190,11 +210,14 @@ template <class E> void multiply_sliver(const Product<E>& p, Index j, Index cols
         if constexpr (kSame) a = {p.a.at(i0 + i, k), p.a.row, p.a.col};
         else pack_panel<kTileRows>(left, p.a.at(i0 + i, k), p.a.row, p.a.col, height, depth);
         const auto multiply = narrow ? multiply_rows<T, 1> : multiply_rows<T, kTileVectors>;
-        multiply(height, depth, a, b, ldb, c + i * ldc, ldc, biased || k > 0);
+        multiply(height, depth, a, b, ldb, c + i * ldc, ldc, biased || k > 0,
+                 looks && k + depth == p.k ? &seen : nullptr);
       }
     }
     if (!in_place) store_tile(p, i0, rows, j, cols, c, ldc);
+    if (!looks) look_at(p, i0, rows, j, cols);
   }
+  if (looks) note_seen<E>(p, seen);
 }
 
 template <class E, class F> TAPER_INLINE void apply(F activation, E& x) {
@@ -221,19 +244,6 @@ template <class E> void activate(const Product<E>& p, Index i, Index rows, Index
   }
 }
 
-// Looks at the same part of C.
-template <class E> void look_at(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
-  if (p.watch == nullptr) return;
-  visit_bits(dtype_of<E>(), [&](auto lowest) {
-    using U = decltype(lowest);
-    U any = 0;
-    for (Index r = i; r < i + rows; ++r) {
-      any |= carries_of<U>(reinterpret_cast<const Bits<U>*>(p.c.at(r, j)), 1, cols, lowest);
-    }
-    if (has_carried(any)) p.watch->found.store(true, std::memory_order_relaxed);
-  });
-}
-
 // Rows [i, i + rows) and columns [j, j + cols) of C hold their sums.
 template <class E> void finish(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
   activate(p, i, rows, j, cols);
@@ -248,7 +258,7 @@ template <class E> void multiply_alone(const Product<E>& p) {
       for (Index j = 0; j < p.n; j += kCols) {
         multiply_sliver(p, j, p.n - j < kCols ? p.n - j : kCols);
       }
-      return finish(p, 0, p.m, 0, p.n);
+      return activate(p, 0, p.m, 0, p.n);
     }
   }
   for (Index i = 0; i < p.m; ++i) multiply_row(p, i);
@@ -345,20 +355,22 @@ template <class E> class PackedProduct {
   }
 
   void multiply_block(Index i0, Index rows, Index j0, Index cols) {
+    const bool looks = !staged_ && is_last() && p_.watch != nullptr;
+    Vector<T> seen{};
     for (Index j = j0; j < j0 + cols; j += kCols) {
       for (Index i = i0; i < i0 + rows; i += kTileRows) {
         multiply_tile_at(i, p_.m - i < kTileRows ? p_.m - i : kTileRows, j,
-                         p_.n - j < kCols ? p_.n - j : kCols);
+                         p_.n - j < kCols ? p_.n - j : kCols, looks ? &seen : nullptr);
       }
-      if (!staged_ && is_last()) look_at(p_, i0, rows, j, p_.n - j < kCols ? p_.n - j : kCols);
     }
+    if (looks) note_seen(p_, seen);
     if (staged_ && is_last()) {
       store_tile(p_, i0, rows, j0, cols, stage_ + (i0 - m0_) * ld_stage_ + (j0 - n0_), ld_stage_);
       finish(p_, i0, rows, j0, cols);
     }
   }
 
-  void multiply_tile_at(Index i, Index rows, Index j, Index cols) {
+  void multiply_tile_at(Index i, Index rows, Index j, Index cols, Vector<T>* seen) {
     alignas(64) T edge[std::size_t{kTileRows * kCols}];
     T* c = edge;
     Index ldc = kCols;
@@ -381,10 +393,10 @@ template <class E> class PackedProduct {
     if (biased && k0_ == 0) start_tile(p_, i, rows, j, cols, c, ldc);
     const T* b = b_ + (j - n0_) * depth_;
     if (a_ != nullptr) {
-      multiply_panels(depth_, a_ + (i - m0_) * depth_, b, c, ldc, biased || k0_ > 0);
+      multiply_panels(depth_, a_ + (i - m0_) * depth_, b, c, ldc, biased || k0_ > 0, seen);
     } else if constexpr (std::is_same_v<E, T>) {
       const TileLeft<T> left{p_.a.at(i, k0_), p_.a.row, p_.a.col};
-      multiply_rows<T, kTileVectors>(rows, depth_, left, b, kCols, c, ldc, biased || k0_ > 0);
+      multiply_rows<T, kTileVectors>(rows, depth_, left, b, kCols, c, ldc, biased || k0_ > 0, seen);
     }
     if (c == edge) store_tile(p_, i, rows, j, cols, edge, kCols);
     if (!staged_ && is_last()) activate(p_, i, rows, j, cols);

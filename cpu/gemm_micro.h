@@ -73,15 +73,23 @@ template <class T> TAPER_INLINE Vector<T> fma(Vector<T> a, Vector<T> b, Vector<T
 
 // C (Rows, Vectors * kLanes) = [C or 0] + A (Rows, depth) B (depth, ...): each element is one chain
 // of fmas in the order of k. Element (i, k) of A is a.data[i * a.row + k * a.col]; rows of B and C
-// are ldb and ldc apart. For each k, one load for each row and vector, one fma for each pair.
+// are ldb and ldc apart. For each k, one load for each row and vector, one fma for each pair. A
+// lane of `seen` becomes NaN if a sum in it is not finite: while the sums are in registers that
+// costs an fma each.
 template <class T> struct TileLeft {
   const T* data;
   Index row, col;
 };
 
 template <int Rows, int Vectors, class T>
-TAPER_INLINE void multiply_tile(
-    Index depth, TileLeft<T> a, const T* b, Index ldb, T* c, Index ldc, bool accumulate) {
+TAPER_INLINE void multiply_tile(Index depth,
+                                TileLeft<T> a,
+                                const T* b,
+                                Index ldb,
+                                T* c,
+                                Index ldc,
+                                bool accumulate,
+                                Vector<T>* seen) {
   Vector<T> sum[std::size_t{Rows}][std::size_t{Vectors}] = {};
   if (accumulate) {
 #pragma GCC unroll 16
@@ -115,6 +123,24 @@ TAPER_INLINE void multiply_tile(
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) store(c + i * ldc + v * kLanes<T>, sum[i][v]);
   }
+  if (seen != nullptr) {
+    Vector<T> some[4] = {};  // so that few wait for each other
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        Vector<T>& any = some[(i * Vectors + v) % 4];
+        any = fma<T>(sum[i][v], Vector<T>{}, any);
+      }
+    }
+    *seen += (some[0] + some[1]) + (some[2] + some[3]);
+  }
+}
+
+template <class T> bool all_finite(const Vector<T>& seen) {
+  bool finite = true;
+  for (int lane = 0; lane < kLanes<T>; ++lane) finite = finite && seen[lane] == seen[lane];
+  return finite;
 }
 
 // The same for a number of rows, at most kTileRows, that is known when it runs.
@@ -126,20 +152,22 @@ void multiply_rows(Index rows,
                    Index ldb,
                    T* c,
                    Index ldc,
-                   bool accumulate) {
+                   bool accumulate,
+                   Vector<T>* seen = nullptr) {
   if constexpr (Rows > 1) {
     if (rows < Rows) {
-      return multiply_rows<T, Vectors, Rows - 1>(rows, depth, a, b, ldb, c, ldc, accumulate);
+      return multiply_rows<T, Vectors, Rows - 1>(rows, depth, a, b, ldb, c, ldc, accumulate, seen);
     }
   }
-  multiply_tile<Rows, Vectors, T>(depth, a, b, ldb, c, ldc, accumulate);
+  multiply_tile<Rows, Vectors, T>(depth, a, b, ldb, c, ldc, accumulate, seen);
 }
 
 // The same for packed panels, A (depth, kTileRows) and B (depth, kTileCols).
 template <class T>
-void multiply_panels(Index depth, const T* a, const T* b, T* c, Index ldc, bool accumulate) {
+void multiply_panels(
+    Index depth, const T* a, const T* b, T* c, Index ldc, bool accumulate, Vector<T>* seen) {
   const TileLeft<T> left{a, 1, kTileRows};
-  multiply_tile<kTileRows, kTileVectors, T>(depth, left, b, kTileCols<T>, c, ldc, accumulate);
+  multiply_tile<kTileRows, kTileVectors, T>(depth, left, b, kTileCols<T>, c, ldc, accumulate, seen);
 }
 
 }  // namespace gemm
