@@ -8,7 +8,8 @@
 namespace taper::cuda {
 
 // Throws Error "CUDA error 2 (out of memory) in cudaMalloc(&p, n)". If a kernel has faulted, it
-// names those that may have; where there is no device at all, it says why instead. See Note [What an asynchronous error tells].
+// names those that may have; where there is no device at all, it says why instead. See Note [What
+// an asynchronous error tells].
 [[noreturn]] void throw_cuda_error(cudaError_t status, const char* call);
 
 }  // namespace taper::cuda

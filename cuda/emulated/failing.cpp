@@ -13,7 +13,10 @@ namespace {
 // All that are counted, each between spaces.
 constexpr std::string_view kCalls =
     " cuMemAddressReserve cuMemCreate cuMemMap cuMemRelease cuMemSetAccess cuMemUnmap "
-    "cublasCreate cublasDestroy cublasGemmStridedBatchedEx cublasSetMathMode "
+    "cublasCreate cublasDestroy cublasGemmStridedBatchedEx cublasLtMatmul "
+    "cublasLtMatmulAlgoGetHeuristic cublasLtMatmulDescInit cublasLtMatmulDescSetAttribute "
+    "cublasLtMatmulPreferenceInit cublasLtMatmulPreferenceSetAttribute "
+    "cublasLtMatrixLayoutInit cublasLtMatrixLayoutSetAttribute cublasSetMathMode "
     "cublasSetStream cublasSetWorkspace cudaDeviceGetStreamPriorityRange cudaDeviceReset "
     "cudaDeviceSynchronize cudaDriverGetVersion cudaEventCreate cudaEventCreateWithFlags "
     "cudaEventDestroy cudaEventElapsedTime cudaEventQuery cudaEventRecord "
