@@ -66,22 +66,36 @@ template <class E> class Forward {
       : scores_(scores),
         y_(y),
         stats_(stats),
-        v_(pack_rows<E>(exec, scores.count, Matrices<const E>(v), T(1))),
-        acc_(exec, scores.count, scores.queries, v_.ld) {}
+        v_(exec, scores.shares.places, Matrices<const E>(v)),
+        acc_(exec, scores.shares.places, scores.queries, v_.ld) {}
 
   void run() {
-    const Index work = kTile * scores_.keys * (scores_.depth + v_.ld);
-    for_each_tile(scores_.count, scores_.queries, work,
-                  [&](Index batch, Index i0) { run_tile(batch, i0); });
+    const Shares& shares = scores_.shares;
+    if (shares.by_matrix) {
+      return shares.for_each_matrix([&](Where where) {
+        for (Index first = 0; first < shares.longest; first += kTile) pack(where, first);
+        for (Index i0 = 0; i0 < scores_.queries; i0 += kTile) run_tile(where, i0);
+      });
+    }
+    const Index depth = scores_.depth + v_.ld;
+    shares.for_each_tile(shares.longest, 8 * kTile * depth,
+                         [&](Where where, Index first) { pack(where, first); });
+    shares.for_each_tile(scores_.queries, kTile * scores_.keys * depth,
+                         [&](Where where, Index i0) { run_tile(where, i0); });
   }
 
  private:
-  void run_tile(Index batch, Index i0) {
+  void pack(Where where, Index first) const {
+    scores_.pack(where, first);
+    v_.pack(where, first);
+  }
+
+  void run_tile(Where where, Index i0) const {
     const Index rows = in_tile(i0, scores_.queries);
     Running<T> running;
-    T* acc = acc_.at(batch, i0);
+    T* acc = acc_.at(where.place, i0);
     for (Index j0 = 0; j0 < scores_.keys && scores_.meet(i0, j0); j0 += kTile) {
-      scores_.compute(batch, i0, j0, running.scores);
+      scores_.compute(where, i0, j0, running.scores);
       const Index keys = in_tile(j0, scores_.keys);
       running.take(rows, padded<T>(keys));
       const bool begun = j0 > 0;  // before that acc is 0, and what multiplies it does not matter
@@ -91,19 +105,19 @@ template <class E> class Forward {
         for (Index c = 0; c < acc_.ld; ++c) acc[r * acc_.ld + c] *= factor;
       }
       multiply<T>(rows, v_.ld, keys, {running.scores[0], kTile, 1},
-                  Right<T>::rows_of(v_, batch, j0), acc, acc_.ld, begun);
+                  Right<T>::rows_of(v_, where.place, j0), acc, acc_.ld, begun);
     }
-    for (Index r = 0; r < rows; ++r) finish(running, batch, i0 + r, r);
+    for (Index r = 0; r < rows; ++r) finish(running, where, i0 + r, r);
   }
 
-  void finish(const Running<T>& running, Index batch, Index i, Index r) {
+  void finish(const Running<T>& running, Where where, Index i, Index r) const {
     const T sum = total(reduce_dense<fn::Sum>(running.lanes[r], kTile, T(0)), scores_.is_masked);
-    const T* acc = acc_.at(batch, i);
-    E* y = y_.at(batch) + i * y_.row;
+    const T* acc = acc_.at(where.place, i);
+    E* y = y_.at(where.batch) + i * y_.row;
     for (Index c = 0; c < y_.cols; ++c) {
       y[c * y_.col] = static_cast<E>(output(acc[c], sum));
     }
-    T* stats = stats_.at(batch) + i * stats_.row;
+    T* stats = stats_.at(where.batch) + i * stats_.row;
     stats[0] = running.max[r];
     stats[stats_.col] = sum;
   }
@@ -111,7 +125,8 @@ template <class E> class Forward {
   const Scores<E>& scores_;
   Matrices<E> y_;
   Matrices<T> stats_;
-  Packed<T> v_, acc_;
+  PackedRows<E> v_;
+  Packed<T> acc_;
 };
 
 }  // namespace
@@ -123,7 +138,8 @@ void attention(
   if (stats.layout->numel() == 0) return;
   visit_floating(q.dtype, [&](auto type) {
     using E = typename decltype(type)::type;
-    const attn::Scores<E> scores(exec, q, k, mask, causal, scale);
+    const attn::Shares shares(q, k, v, 4);  // fewer even out better by tiles
+    const attn::Scores<E> scores(exec, shares, q, k, mask, causal, scale);
     attn::Forward<E>(exec, y, stats, scores, v).run();
   });
 }

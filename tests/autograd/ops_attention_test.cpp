@@ -9,6 +9,7 @@
 #include "taper/autograd/ops/random.h"
 #include "taper/autograd/ops/softmax.h"
 #include "taper/core/memory.h"
+#include "taper/core/threads.h"
 #include "taper/tests/autograd/ops_testing.h"
 #include "taper/tests/reference/attention.h"
 
@@ -225,6 +226,21 @@ TEST(Attention, NoMatrixOfScoresInMemory) {
     scaled_dot_product_attention(q, k, v, choices[i], 0, i == 0).sum().backward();
     EXPECT_LT(memory::stats().allocated_peak - before, kLength * kLength * 4 / 2);
   }
+}
+
+// Of many matrices a thread packs one at a time, so scratch is little beside the results.
+TEST(Attention, ScratchOfAMatrixForEachThread) {
+  const int threads = get_num_threads();
+  set_num_threads(2);
+  const TensorOptions options = TensorOptions(kFloat32).requires_grad(true);
+  const Tensor q = ones({64, 64, 64}, options), grad = ones({64, 64, 64}, kFloat32);
+  memory::reset_peak_stats();
+  const std::uint64_t before = memory::stats().allocated, size = 64 * 64 * 64 * 4;
+  const Tensor y = scaled_dot_product_attention(q, q.detach(), q.detach());
+  EXPECT_LT(memory::stats().allocated_peak - before, size * 3 / 2);
+  y.backward(grad);
+  EXPECT_LT(memory::stats().allocated_peak - before, size * 5 / 2);
+  set_num_threads(threads);
 }
 
 TEST(Attention, Gradients) {
