@@ -3,6 +3,7 @@
 
 #include "taper/autograd/ops/elementwise.h"
 #include "taper/autograd/ops/shape.h"
+#include "taper/autograd/ops/unary.h"
 
 namespace taper {
 namespace ops {
@@ -65,7 +66,7 @@ template <class V> V operand(const In& view, const Layout* layout, std::int64_t 
 // Operands 0 to 3 are out, a, b and the bias, whose view may be undefined. Their dims in front are
 // equal; those that lie as one in all become one, the longest is the kernel's batch, and we walk
 // over what is left of them.
-void multiply(const Frame& f, Matrices* operands) {
+void multiply(const Frame& f, Matrices* operands, Activation activation) {
   constexpr int kCount = 4;
   Layout front[kCount];
   Layout* pointers[kCount];
@@ -98,7 +99,7 @@ void multiply(const Frame& f, Matrices* operands) {
     f.kernels().matmul(f.exec(), operand<Out>(operands[0].view, &batch[0], at[0]),
                        operand<In>(operands[1].view, &batch[1], at[1]),
                        operand<In>(operands[2].view, &batch[2], at[2]),
-                       operand<In>(operands[3].view, &batch[3], at[3]), Activation::kNone);
+                       operand<In>(operands[3].view, &batch[3], at[3]), activation);
   }
 }
 
@@ -109,13 +110,17 @@ void check_product(const Tensor& a, const Tensor& b, std::int64_t columns, std::
               b.dtype(), "; convert one with to()");
 }
 
-// out = a b + bias. `out` is new, of the product's sizes, with or without the dims that vectors
-// lack; bias, when defined, expands to the product.
-void multiply_into(
-    const Frame& f, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
+// out = activation(a b + bias). `out` is new, of the product's sizes, with or without the dims that
+// vectors lack; bias, when defined, expands to the product.
+void multiply_into(const Frame& f,
+                   const Tensor& out,
+                   const Tensor& a,
+                   const Tensor& b,
+                   const Tensor& bias = {},
+                   Activation activation = Activation::kNone) {
   Matrices left(a, as_row(a.layout())), right(b, as_column(b.layout()));
   if (out.numel() == 0) return;
-  if (left.cols() == 0 && !bias.defined()) {
+  if (left.cols() == 0 && !bias.defined()) {  // 0, of which each activation is 0
     f.kernels().fill(f.exec(), out.as<Out>(), 0);
     return;
   }
@@ -128,19 +133,23 @@ void multiply_into(
   Layout start = result;
   if (bias.defined()) start = expand_layout(bias.layout(), whole);
   Matrices operands[] = {Matrices(out, result), left, right, Matrices(bias, start)};
-  multiply(f, operands);
+  multiply(f, operands, activation);
 }
 
-// (M, K) a times (K, N) b plus bias, where b's elements are seen through `seen`: the calls that are
+// The same of (M, K) a and (K, N) b, where b's elements are seen through `seen`: the calls that are
 // made most often, without the search for batches.
-void multiply_matrices(
-    Frame& f, const Tensor& a, const Tensor& b, const Layout& seen, const Tensor& bias = {}) {
+void multiply_matrices(Frame& f,
+                       const Tensor& a,
+                       const Tensor& b,
+                       const Layout& seen,
+                       const Tensor& bias = {},
+                       Activation activation = Activation::kNone) {
   const Sizes sizes{a.size(0), seen.sizes[1]};
   const Tensor& y = f.out(sizes, a.dtype());
   const Layout to = batch_of(y.layout(), 1, 0), from = batch_of(a.layout(), 1, 0),
                by = batch_of(seen, 1, 0);
   f.kernels().matmul(f.exec(), operand<Out>(y.as<In>(), &to, 0), operand<In>(a.as<In>(), &from, 0),
-                     operand<In>(b.as<In>(), &by, 0), bias.as<In>(), Activation::kNone);
+                     operand<In>(b.as<In>(), &by, 0), bias.as<In>(), activation);
 }
 
 // Its sizes: those of the dims in front, M unless a is a vector, N unless b is.
@@ -255,7 +264,10 @@ void Linear::forward(Frame& f) {
   TAPER_CHECK(x.dim() > 0 && w.dim() == 2 && x.size(-1) == w.size(1), "x ", x.sizes(),
               " and weight ", w.sizes(), " do not fit; they must be (..., I) and (O, I)");
   check_product(x, w, x.size(-1), w.size(1));
+  TAPER_CHECK(activation_ == Activation::kNone || x.is_floating_point(),
+              "an activation needs a floating-point dtype, got ", x.dtype());
   save_factors(f, 0, 1);
+  if (activation_ == Activation::kRelu) f.save_out(0);
   const Tensor bias = f.size() > 2 ? f.in(2) : Tensor();
   if (bias.defined()) {
     TAPER_CHECK(bias.dtype() == x.dtype() && bias.numel() == (bias.dim() == 0 ? 1 : w.size(0)) &&
@@ -265,18 +277,20 @@ void Linear::forward(Frame& f) {
   }
   const Layout turned = transpose_layout(w.layout(), 0, 1);
   if (x.dim() == 2 && x.numel() != 0 && w.numel() != 0) {
-    multiply_matrices(f, x, w, turned, bias);
+    multiply_matrices(f, x, w, turned, bias, activation_);
     return;
   }
   Sizes sizes;
   for (std::int64_t d = 0; d + 1 < x.dim(); ++d) sizes.push_back(x.size(d));
   sizes.push_back(w.size(0));
-  multiply_into(f, f.out(sizes, x.dtype()), x, make_tensor(w.storage(), turned, w.dtype()), bias);
+  multiply_into(f, f.out(sizes, x.dtype()), x, make_tensor(w.storage(), turned, w.dtype()), bias,
+                activation_);
 }
 
 Grads Linear::backward(const Reverse& r) const {
   const Factors kept(r, 0, 1);
-  const Tensor& g = r.grad();
+  Tensor g = r.grad();
+  if (activation_ == Activation::kRelu) g = gradient<rows::Relu>(g, r.saved(r.saved_count() - 1));
   Grads out(r.entry().inputs.size());
   if (r.needs(0)) out[0] = matmul(g, kept.b);
   if (r.needs(1)) {
@@ -291,6 +305,16 @@ Grads Linear::backward(const Reverse& r) const {
 }  // namespace ops
 
 namespace {
+
+Tensor activated(const Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::kNone: return x;
+    case Activation::kRelu: return relu(x);
+    case Activation::kGelu: return gelu(x);
+    case Activation::kGeluTanh: return gelu(x, "tanh");
+  }
+  TAPER_ASSERT(false);
+}
 
 void check_dims(const char* name, const Tensor& a, const Tensor& b, int dims_a, int dims_b) {
   TAPER_CHECK(a.dim() == dims_a && b.dim() == dims_b, name, ": takes tensors of ", dims_a, " and ",
@@ -352,14 +376,23 @@ Tensor baddbmm(
   return apply(ops::AddMatmul("baddbmm", beta, alpha), {&*x, &*a, &*b});
 }
 
-Tensor linear(const TensorArg& x, const TensorArg& weight, const TensorArg& bias) {
+Tensor linear(const TensorArg& x,
+              const TensorArg& weight,
+              const TensorArg& bias,
+              Activation activation) {
   const Call call(x.loc);
   if (weight->dim() == 1) {
     const Tensor y = matmul(*x, *weight);
-    return bias->defined() ? y + *bias : y;
+    return activated(bias->defined() ? y + *bias : y, activation);
   }
-  if (bias->defined()) return apply(ops::Linear(), {&*x, &*weight, &*bias});
-  return apply(ops::Linear(), {&*x, &*weight});
+  const bool recorded = GradMode::is_enabled() && (x->requires_grad() || weight->requires_grad() ||
+                                                   (bias->defined() && bias->requires_grad()));
+  const bool keeps_product =
+      recorded && (activation == Activation::kGelu || activation == Activation::kGeluTanh);
+  ops::Linear op(keeps_product ? Activation::kNone : activation);
+  const Tensor y = bias->defined() ? apply(std::move(op), {&*x, &*weight, &*bias})
+                                   : apply(std::move(op), {&*x, &*weight});
+  return keeps_product ? activated(y, activation) : y;
 }
 
 Tensor Tensor::matmul(const TensorArg& other) const {

@@ -24,8 +24,13 @@ Tensor addmm(
 Tensor baddbmm(
     const TensorArg& x, const TensorArg& a, const TensorArg& b, Scalar beta = 1, Scalar alpha = 1);
 
-// x (..., I), weight (O, I) or (I), bias (O), () or undefined -> (..., O): x weight^T + bias.
-Tensor linear(const TensorArg& x, const TensorArg& weight, const TensorArg& bias = Tensor());
+// x (..., I), weight (O, I) or (I), bias (O), () or undefined -> (..., O): x weight^T + bias, and
+// relu or gelu of it, to the bits of the two ops, by the kernel that multiplies. A gelu that is
+// recorded is the two ops: its derivative needs what comes before it.
+Tensor linear(const TensorArg& x,
+              const TensorArg& weight,
+              const TensorArg& bias = Tensor(),
+              Activation activation = Activation::kNone);
 
 // Sums of products named by dims: einsum("bik,bkj->bij", {a, b}). A letter that the result lacks
 // is summed over; one that an operand has twice takes its diagonal; "..." stands for dims in front
@@ -70,14 +75,19 @@ class AddMatmul final : public OpOf<AddMatmul> {
   Scalar beta_, alpha_;
 };
 
-// (x, weight[, bias]) -> x weight^T + bias.
+// (x, weight[, bias]) -> y = x weight^T + bias, or relu of it: G is then that of relu, by y.
 // dL/dx = G W, dL/dW = G^T x with the dims in front merged, dL/dbias = G summed over them.
 class Linear final : public OpOf<Linear> {
  public:
   static constexpr const char* kName = "linear";
 
+  explicit Linear(Activation activation = Activation::kNone) : activation_(activation) {}
+
   void forward(Frame& f) override;
   Grads backward(const Reverse& r) const override;
+
+ private:
+  Activation activation_;  // a gelu is not recorded
 };
 
 }  // namespace ops

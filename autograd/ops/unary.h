@@ -25,6 +25,13 @@ void check_number(DType dtype);
 void unary_forward(Frame& f, UnarySlot slot, bool floating, Keep keep);
 Tensor fused_gradient(BinarySlot slot, const Tensor& grad, const Tensor& kept);
 
+// In one kernel where nobody will differentiate it.
+template <class Row> Tensor gradient(const Tensor& grad, const Tensor& kept) {
+  if (Row::kGradSlot != nullptr && !GradMode::is_enabled())
+    return fused_gradient(Row::kGradSlot, grad, kept);
+  return Row::derivative(grad, kept);
+}
+
 template <class Row> class UnaryOp final : public OpOf<UnaryOp<Row>> {
  public:
   static constexpr const char* kName = Row::kName;
@@ -37,11 +44,7 @@ template <class Row> class UnaryOp final : public OpOf<UnaryOp<Row>> {
   }
 
   Grads backward(const Reverse& r) const override {
-    const Tensor kept = Row::kKeep == Keep::kNothing ? Tensor() : r.saved(0);
-    if (Row::kGradSlot != nullptr && !GradMode::is_enabled()) {
-      return {fused_gradient(Row::kGradSlot, r.grad(), kept)};
-    }
-    return {Row::derivative(r.grad(), kept)};
+    return {gradient<Row>(r.grad(), Row::kKeep == Keep::kNothing ? Tensor() : r.saved(0))};
   }
 };
 

@@ -95,6 +95,53 @@ TEST(Matmul, HasZerosWhereNothingIsSummed) {
   EXPECT_EQ(values(w.grad()), Numbers(12));
 }
 
+// Values and gradients to the bit, recorded or not, for each subset of the inputs that wants one.
+TEST(Matmul, LinearEndsAsTheOpWouldThatFollows) {
+  const auto follow = [](const Tensor& x, Activation activation) {
+    if (activation == Activation::kRelu) return relu(x);
+    if (activation == Activation::kGelu) return gelu(x);
+    return activation == Activation::kGeluTanh ? gelu(x, "tanh") : x;
+  };
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh}) {
+    for (const Shape& shape : {Shape{3}, {5, 3}, {2, 5, 3}, {0, 3}}) {
+      for (const Shape& weights : {Shape{4, 3}, Shape{3}}) {
+        for (unsigned wanted = 0; wanted < 8; ++wanted) {
+          std::vector<Tensor> one, two;
+          for (std::vector<Tensor>* in : {&one, &two}) {
+            *in = {numbers(shape) - 0.4, numbers(weights, 2) - 0.5,
+                   numbers(weights.size() == 1 ? Shape{} : Shape{4}, 3) - 0.5};
+            for (unsigned i = 0; i < 3; ++i) (*in)[i].set_requires_grad((wanted >> i & 1U) != 0);
+          }
+          const Tensor fused = linear(one[0], one[1], one[2], activation);
+          const Tensor plain = follow(linear(two[0], two[1], two[2]), activation);
+          ASSERT_EQ(values(fused), values(plain));
+          if (wanted == 0) continue;
+          (fused * fused.detach()).sum().backward();
+          (plain * plain.detach()).sum().backward();
+          for (unsigned i = 0; i < 3; ++i) {
+            if ((wanted >> i & 1U) == 0) continue;
+            EXPECT_EQ(values(one[i].grad()), values(two[i].grad()));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, LinearWithReluIsOneEntryAndNoticesThatItsResultWasWritten) {
+  const Tensor w = variable({4, 3});
+  const Tensor y = linear(numbers({2, 3}), w, Tensor(), Activation::kRelu);
+  EXPECT_EQ(std::string(y.grad_fn()), "linear");
+  y.mul_(2);
+  EXPECT_TRUE(contains(message_of([&] { y.sum().backward(); }), "written"));
+  EXPECT_TRUE(
+      contains(message_of([] {
+                 linear(ones({2, 3}, kInt64), ones({4, 3}, kInt64), Tensor(), Activation::kRelu);
+               }),
+               "linear: an activation needs a floating-point dtype, got i64"));
+}
+
 TEST(Matmul, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(contains(message_of([] {
                          matmul(zeros({2, 3}), zeros({4, 5}));

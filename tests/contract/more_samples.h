@@ -436,6 +436,15 @@ template <> struct Samples<ops::Linear> {
     return {{"bias", {numbers({3, 4}), numbers({2, 4}), numbers({2})}, one([](Inputs in) {
                return linear(in[0], in[1], in[2]);
              })},
+            {"relu",
+             {numbers({3, 4}, -1, 1), numbers({2, 4}, -1, 1), numbers({2}, -1, 1)},
+             one([](Inputs in) { return linear(in[0], in[1], in[2], Activation::kRelu); })},
+            {"gelu",
+             {numbers({3, 4}, -1, 1), numbers({2, 4}), numbers({2}, -1, 1)},
+             one([](Inputs in) { return linear(in[0], in[1], in[2], Activation::kGelu); })},
+            {"gelu_tanh", {numbers({2, 3, 4}, -1, 1), numbers({2, 4})}, one([](Inputs in) {
+               return linear(in[0], in[1], Tensor(), Activation::kGeluTanh);
+             })},
             {"3-d", {numbers({2, 2, 4}), numbers({3, 4})}, one([](Inputs in) {
                return linear(in[0], in[1]);
              })}};

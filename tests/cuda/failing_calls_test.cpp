@@ -26,8 +26,9 @@ std::vector<float> work(StreamId other) {
   std::vector<float> out;
   {
     const Tensor x = arange(1200, kFloat32).reshape({30, 40}) / 1200;
-    const Tensor y = matmul(x.to(first), x.to(first).t());
-    const Tensor z = softmax(y, 1).to(second) + 1;
+    const Tensor y = linear(x.to(first), x.to(first), x.select(1, 0).contiguous().to(first), kReLU);
+    const Tensor product = matmul(y, y);
+    const Tensor z = softmax(product, 1).to(second) + 1;
     const Tensor back = z.to(kFloat64).t().to(kCPU).to(kFloat32).contiguous();
     out.assign(back.data_ptr<float>(), back.data_ptr<float>() + back.numel());
     Allocator& memory = allocator_for(first);
@@ -91,7 +92,8 @@ TEST(FailingCalls, EachBecomesAnErrorAndTheNextTryWorks) {
   const std::map<std::string, long> calls = emulated::counted_calls();
   for (const char* name :
        {"cudaMemcpyAsync", "cudaMemcpyPeerAsync", "cudaLaunchKernel", "cuMemMap", "cudaEventRecord",
-        "cudaStreamWaitEvent", "cudaHostRegister", "cudaGetDevice", "cublasGemmStridedBatchedEx"}) {
+        "cudaStreamWaitEvent", "cudaHostRegister", "cudaGetDevice", "cublasGemmStridedBatchedEx",
+        "cublasLtMatmul", "cublasLtMatmulDescInit", "cublasLtMatrixLayoutSetAttribute"}) {
     EXPECT_TRUE(calls.contains(name)) << name;
   }
   const std::size_t memory = allocated(), pages = reserved();
