@@ -216,7 +216,10 @@ Tensor conv_transpose2d(const TensorArg& x,
 Tensor unfold(const TensorArg& x, const UnfoldFuncOptions& options);  // taper::im2col
 Tensor pixel_shuffle(const TensorArg& x, const PixelShuffleFuncOptions& options);
 Tensor pixel_unshuffle(const TensorArg& x, const PixelUnshuffleFuncOptions& options);
-Tensor linear(const TensorArg& x, const Tensor& weight, const Tensor& bias = {});
+Tensor linear(const TensorArg& x,
+              const Tensor& weight,
+              const Tensor& bias = {},
+              Activation activation = Activation::kNone);
 // a (..., I), b (..., J), weight (O, I, J), bias (O) -> (..., O): sum over i, j of a weight b
 Tensor bilinear(const TensorArg& a,
                 const TensorArg& b,

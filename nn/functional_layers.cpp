@@ -87,9 +87,9 @@ Tensor bilinear(const TensorArg& a, const TensorArg& b, const Tensor& weight, co
   return bias.defined() ? y + bias : y;
 }
 
-Tensor linear(const TensorArg& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const TensorArg& x, const Tensor& weight, const Tensor& bias, Activation activation) {
   const Call call(x.loc);
-  return taper::linear(*x, weight, bias);
+  return taper::linear(*x, weight, bias, activation);
 }
 
 Tensor embedding(const TensorArg& index,

@@ -2,6 +2,7 @@
 #pragma once
 #include <utility>
 
+#include "taper/core/kernels.h"
 #include "taper/core/tensor.h"
 
 namespace taper::nn::init {
@@ -42,7 +43,17 @@ namespace taper {
 
 inline constexpr auto kFanIn = nn::init::FanMode::kFanIn;
 inline constexpr auto kFanOut = nn::init::FanMode::kFanOut;
-inline constexpr auto kReLU = nn::init::Nonlinearity::kReLU;
+// relu, as what follows a layer (init) or as what a layer ends with (LinearOptions).
+struct ReluChoice {
+  // NOLINTNEXTLINE(google-explicit-constructor): as the enumerators are given
+  constexpr operator nn::init::Nonlinearity() const { return nn::init::Nonlinearity::kReLU; }
+
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr operator Activation() const { return Activation::kRelu; }
+};
+
+inline constexpr ReluChoice kReLU{};
+inline constexpr auto kGELU = Activation::kGelu;
 inline constexpr auto kLeakyReLU = nn::init::Nonlinearity::kLeakyReLU;
 inline constexpr auto kTanh = nn::init::Nonlinearity::kTanh;
 inline constexpr auto kLinear = nn::init::Nonlinearity::kLinear;

@@ -6,7 +6,6 @@
 
 #include "taper/autograd/ops/create.h"
 #include "taper/autograd/ops/matmul.h"
-#include "taper/nn/init.h"
 
 namespace taper::nn {
 namespace {
@@ -27,6 +26,16 @@ void fill_by_fan_in(const Tensor& weight, const Tensor& bias) {
 // user's line; ours would mislead.
 Tensor raw(IntArrayRef sizes) {
   return empty(sizes, {}, Loc());
+}
+
+const char* name_of(Activation activation) {
+  switch (activation) {
+    case Activation::kNone: return "none";
+    case Activation::kRelu: return "relu";
+    case Activation::kGelu: return "gelu";
+    case Activation::kGeluTanh: return "gelu_tanh";
+  }
+  return "";
 }
 
 }  // namespace
@@ -50,13 +59,16 @@ void LinearImpl::reset_parameters() {
 
 void LinearImpl::pretty_print(std::ostream& out) const {
   out << "Linear(in_features=" << options.in_features()
-      << ", out_features=" << options.out_features() << ", bias=" << truth(options.bias()) << ')';
+      << ", out_features=" << options.out_features() << ", bias=" << truth(options.bias());
+  if (options.activation() != Activation::kNone)
+    out << ", activation=" << name_of(options.activation());
+  out << ')';
 }
 
 Tensor LinearImpl::forward(const TensorArg& x) {
   const Call call(x.loc);
   const ModuleScope scope(*this);
-  return taper::linear(*x, weight, bias);
+  return taper::linear(*x, weight, bias, options.activation());
 }
 
 Conv2dImpl::Conv2dImpl(const Conv2dOptions& options_in) : options(options_in) {

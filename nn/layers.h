@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "taper/nn/functional.h"
+#include "taper/nn/init.h"
 #include "taper/nn/module.h"
 
 namespace taper::nn {
@@ -16,14 +17,17 @@ class LinearOptions {
   std::int64_t out_features() const { return out_features_; }
   bool bias() const { return bias_; }
   LinearOptions& bias(bool x) { return bias_ = x, *this; }
+  Activation activation() const { return activation_; }
+  LinearOptions& activation(Activation x) { return activation_ = x, *this; }  // kReLU, kGELU
 
  private:
   std::int64_t in_features_, out_features_;
   bool bias_ = true;
+  Activation activation_ = Activation::kNone;
 };
 
-// x (..., in) -> x weight^T + bias (..., out). weight (out, in), bias (out), both uniform in
-// +-1 / sqrt(in).
+// x (..., in) -> activation(x weight^T + bias) (..., out). weight (out, in), bias (out), both
+// uniform in +-1 / sqrt(in).
 class LinearImpl : public Cloneable<LinearImpl> {
  public:
   LinearImpl(std::int64_t in_features, std::int64_t out_features)

@@ -130,6 +130,7 @@ TEST(Functional, Convolutions) {
 TEST(Functional, LinearAndEmbedding) {
   const Tensor w = sample({5, 4}, 2), b = sample({5}, 3), i = tensor({1, 3, 1}, kInt64);
   expect_close(F::linear(x, w, b), matmul(x, w.t()) + b);
+  expect_close(F::linear(x, w, b, Activation::kRelu), relu(matmul(x, w.t()) + b));
   expect_close(F::embedding(i, w), w.index_select(0, i));
   const Tensor v = leaf(w);
   F::embedding(i, v, F::EmbeddingFuncOptions().padding_idx(1)).sum().backward();

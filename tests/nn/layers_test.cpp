@@ -35,6 +35,26 @@ TEST(Linear, IsWeightTimesInputPlusBias) {
   }
 }
 
+TEST(Linear, EndsWithItsActivation) {
+  const auto relu = f64(nn::Linear(nn::LinearOptions(3, 2).activation(kReLU)));
+  const auto gelu = f64(nn::Linear(nn::LinearOptions(3, 2).activation(kGELU).bias(false)));
+  const auto tanh = f64(nn::Linear(nn::LinearOptions(3, 2).activation(Activation::kGeluTanh)));
+  const Tensor x = sample({2, 4, 3});
+  EXPECT_EQ(values(relu(x)), values(nn::functional::linear(x, relu->weight, relu->bias).relu()));
+  EXPECT_EQ(values(gelu(x)), values(nn::functional::linear(x, gelu->weight).gelu()));
+  EXPECT_EQ(values(tanh(x)),
+            values(nn::functional::linear(x, tanh->weight, tanh->bias).gelu("tanh")));
+  for (const auto& fc : {relu, gelu, tanh}) {
+    expect_parameter_gradients(*fc, [&] { return fc(x); });
+  }
+  EXPECT_EQ(printed(*relu), "Linear(in_features=3, out_features=2, bias=true, activation=relu)");
+  EXPECT_EQ(printed(*gelu), "Linear(in_features=3, out_features=2, bias=false, activation=gelu)");
+  EXPECT_EQ(printed(*tanh),
+            "Linear(in_features=3, out_features=2, bias=true, activation=gelu_tanh)");
+  const NoGradGuard no_grad;
+  EXPECT_EQ(values(gelu(x)), values(nn::functional::linear(x, gelu->weight).gelu()));
+}
+
 TEST(Linear, TakesVectorsAndEmptyBatches) {
   const auto fc = f64(nn::Linear(3, 2));
   EXPECT_TRUE(fc(sample({3})).sizes() == IntArrayRef({2}));
