@@ -119,7 +119,7 @@ bool is_vector(const Layout& bias, bool along_rows) {
 void multiply(cublasHandle_t handle, const BlasProduct& p, void* workspace, bool accumulate) {
   check_blas(cublasSetWorkspace(handle, workspace, kWorkspace), "cublasSetWorkspace");
   const float one = 1, start = accumulate ? 1 : 0;
-  const double one64 = 1, start64 = start;
+  const double one64 = 1, start64 = accumulate ? 1 : 0;
   const bool is_f64 = p.sum == CUBLAS_COMPUTE_64F;
   const void* alpha = is_f64 ? static_cast<const void*>(&one64) : &one;
   const void* beta = is_f64 ? static_cast<const void*>(&start64) : &start;
