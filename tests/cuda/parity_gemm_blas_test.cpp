@@ -256,7 +256,19 @@ TEST(ParityGemmBlas, LtIsAskedOnceForEachProduct) {
   EXPECT_EQ(asks(71, Activation::kRelu), 1);
   EXPECT_EQ(asks(72, Activation::kRelu), 1);
   EXPECT_EQ(asks(71, Activation::kRelu), 0);
-  for (std::int64_t m = 1000; m < 2100; ++m) EXPECT_EQ(asks(m, Activation::kNone), 1);  // forgets
+  // More products than are remembered: of vectors of every length.
+  Random random(5);
+  Twin x(kFloat32, contiguous_layout({1100}), random);
+  Twin out(kFloat32, contiguous_layout({1, 1, 1}), random);
+  for (std::int64_t k = 1; k <= 1100; ++k) {
+    const Layout across = contiguous_layout({1, 1, k}), down = contiguous_layout({1, k, 1});
+    const Exec exec(Device(kCUDA, 0));
+    In a = x.on_cuda<In>(), b = a;
+    a.layout = &across;
+    b.layout = &down;
+    EXPECT_TRUE(blas_matmul(exec, out.on_cuda<Out>(), a, b, In{}, Activation::kRelu));
+  }
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(asks(71, Activation::kRelu), 1);
 }
 
