@@ -18,9 +18,9 @@ std::string version_text(int version) {  // "13.0" of 13000
 
 DeviceGuard::DeviceGuard(int device, SourceLoc loc) : exceptions_(std::uncaught_exceptions()) {
   const Call call(loc);
+  check_device(device);
   TAPER_CUDA_CHECK(cudaGetDevice(&before_));
   if (before_ != device) {
-    check_device(device);
     TAPER_CUDA_CHECK(cudaSetDevice(device));
     changed_ = true;
   }

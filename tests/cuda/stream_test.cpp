@@ -189,13 +189,11 @@ TEST(Streams, WhatDoesNotExistIsRefused) {
   refused("wait_for: there is no stream 77777", [&] { wait_for(bad, current_stream(kFirst)); });
   refused("wait_for: there is no stream 77777", [&] { wait_for(current_stream(kFirst), bad); });
   refused("query: there is no stream 77777", [&] { bad.query(); });
-  refused("StreamGuard: there is no stream 77777", [&] { StreamGuard{bad}; });
-  refused(("StreamGuard: there is no device cuda:80" + count).c_str(),
-          [&] { StreamGuard{nowhere}; });
+  refused("there is no stream 77777", [&] { StreamGuard{bad}; });
+  refused(("there is no device cuda:80" + count).c_str(), [&] { StreamGuard{nowhere}; });
   refused(("current_stream: there is no device cuda:80" + count).c_str(),
           [] { current_stream(Device(kCUDA, 80)); });
-  refused(("DeviceGuard: there is no device cuda:99" + count).c_str(),
-          [] { cuda::DeviceGuard{99}; });
+  refused(("there is no device cuda:99" + count).c_str(), [] { cuda::DeviceGuard{99}; });
   refused("record_stream: there is no stream 99", [&] { x.record_stream(Stream(kFirst, 99)); });
   refused("record_stream: there is no device cuda:80", [&] { x.record_stream(nowhere); });
   refused("record_stream: the tensor lies on cuda:0 and stream", [&] { x.record_stream(other); });

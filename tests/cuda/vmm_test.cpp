@@ -89,8 +89,9 @@ TEST(EmulatedVmm, RefusesWhatTheDriverRefuses) {
   CUmemAllocationProp properties{CU_MEM_ALLOCATION_TYPE_PINNED, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
   CUmemGenericAllocationHandle handle = 0;
   EXPECT_EQ(cuMemCreate(&handle, kPage + 1, &properties, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemCreate(&handle, emulated::settings().memory / kPage * kPage + kPage, &properties, 0),
-            CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(
+      cuMemCreate(&handle, emulated::settings().memory / kPage * kPage + kPage, &properties, 0),
+      CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 // As on real devices without peer access; a copy between two of them names both.

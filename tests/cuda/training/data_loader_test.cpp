@@ -199,7 +199,7 @@ TEST(DeviceBatches, WhatGoesWrongOnTheWayNamesTheLoop) {
     });
     emulated::count_calls();
     cudaGetLastError();
-    EXPECT_EQ(text.find("DataLoader: to: CUDA error 801"), 0U) << text;
+    EXPECT_EQ(text.find("to: CUDA error 801"), 0U) << text;
     EXPECT_NE(text.find(str("at data_loader_test.cpp:", line, " ")), std::string::npos) << text;
     static_cast<void>(host_batches(loader));
   }
