@@ -13,6 +13,7 @@
 #include "taper/allocator/sim_device.h"
 #include "taper/allocator/twin.h"
 #include "taper/benchmarks/alloc_reference.h"
+#include "taper/benchmarks/peers.h"
 #include "taper/taper.h"
 
 namespace bench {
@@ -164,34 +165,33 @@ void print_steps() {
   print_step("CNN", cnn, taper::rand({64, 1, 28, 28}));
 }
 
-const std::vector<Row>& alloc_rows() {
-  static const std::vector<Row> rows = {
+namespace {
+
+std::vector<Row> rows(const Setup&) {
+  return {
       {"pair, 100 live", "ns"},
-      {"pair, 10k live", "ns", 0, 60},
+      {"pair, 10k live", "ns", {}, 60},
       {"pair, 10k live, std::set", "ns"},
-      {"pair, 10k live, traced", "ns", 0, 80},
+      {"pair, 10k live, traced", "ns", {}, 80},
       {"pair, 100k live", "ns"},
-      {"pair, 100k over 100 live", "ratio", 0, 1.5},
-      {"two streams over one", "ratio", 0, -1, 1.7},
+      {"pair, 100k over 100 live", "ratio", {}, 1.5},
+      {"two streams over one", "ratio", {}, -1, 1.7},
       {"two allocators over one", "ratio"},  // what two threads can do here at best
       {"64 MB temporary", "us"},
-      {"64 MB temporary, malloc over ours", "ratio", 0, -1, 5},
-      {"twin", "million events/s", 0, -1, 3},
+      {"64 MB temporary, malloc over ours", "ratio", {}, -1, 5},
+      {"twin", "million events/s", {}, -1, 3},
       {"MLP step", "us"},
-      {"MLP faults per step", "faults", 0, 0},
+      {"MLP faults per step", "faults", {}, 0},
       {"CNN step", "us"},
-      {"CNN faults per step", "faults", 0, 0},
-      {"MLP step, heap kept", "us"},  // the peer's
-      {"CNN step, heap kept", "us"},
+      {"CNN faults per step", "faults", {}, 0},
       {"malloc: MLP step", "us"},
       {"malloc: MLP faults per step", "faults"},
       {"malloc: CNN step", "us"},
       {"malloc: CNN faults per step", "faults"},
   };
-  return rows;
 }
 
-std::vector<Result> run_alloc(const char* self) {
+std::vector<Result> whole(const Setup& setup) {
   std::vector<Result> out;
   const auto add = [&](const char* name, double value) { out.push_back({name, value}); };
   constexpr std::size_t kRing = std::size_t{1} << 14;
@@ -219,14 +219,20 @@ std::vector<Result> run_alloc(const char* self) {
   settings.capacity = std::size_t{80} << 30;
   const taper::TwinResult twin = taper::run_twin(trace, settings);
   add("twin", static_cast<double>(trace.events.size()) / twin.seconds / 1e6);
-  const std::string steps = "'" + std::string(self) + "'" + " --steps";
-  for (const Result& r : run_lines(steps)) {
-    out.push_back(r);
-    if (r.name.ends_with(" step")) out.push_back({r.name + ", heap kept", r.value});
-  }
+  // This program again, under other allocators.
+  const std::string steps = "'" + setup.self + "' --steps";
+  for (const Result& r : run_lines(steps)) out.push_back(r);
   for (const Result& r : run_lines("TAPER_ALLOC=policy:malloc " + steps))
     out.push_back({"malloc: " + r.name, r.value});
   return out;
 }
+
+std::vector<Peer> peers(const Setup& setup) {
+  return torch_peers(setup, "alloc");
+}
+
+}  // namespace
+
+const Group kAlloc = {"alloc", "the allocator", rows, peers, nullptr, whole};
 
 }  // namespace bench

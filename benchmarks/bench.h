@@ -1,5 +1,4 @@
-// Clocks and counters, and the rows that a benchmark reports: ours beside a peer's, a goal, and the
-// limit.
+// Clocks and counters, and the rows that a benchmark reports: ours beside peers, goals and limits.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -53,6 +52,19 @@ template <class F> double seconds_per_call(F f, double sample = 0.01, int sample
   return best;
 }
 
+// Seconds of the quickest of the calls that fit into `budget` seconds; there is always one.
+template <class F> double best_seconds(F f, double budget) {
+  double best = 1e300;
+  for (double spent = 0; best == 1e300 || spent < budget;) {
+    const double start = now();
+    f();
+    const double took = now() - start;
+    best = std::min(best, took);
+    spent += took;
+  }
+  return best;
+}
+
 // One measured thing. `name` is the same in our program and in the peer's.
 struct Result {
   std::string name;
@@ -74,13 +86,26 @@ inline std::vector<Result> run_lines(const std::string& command) {
   return out;
 }
 
-// What is asked of a row: ours / peer at most `goal`, or, without a peer, ours at most `limit`, or
-// at least `least`.
+// A column beside ours: the smallest that is possible, or a peer.
+inline constexpr const char* kLimit = "limit";
+inline constexpr const char* kTorch = "LibTorch";           // in the environment as it is
+inline constexpr const char* kBestTorch = "LibTorch best";  // see peers.h
+
+// ours / that column, at most.
+struct Goal {
+  std::string beside;
+  double at_most;
+};
+
 struct Row {
   std::string name, unit;
-  double goal = 0;    // of the ratio; 0: none
-  double limit = -1;  // absolute; below 0: none
+  std::vector<Goal> goals = {};
+  double limit = -1;  // ours at most; below 0: none
   double least = -1;  // ours at least; below 0: none
+  // Rows that are made from others: the smallest of these, in every column.
+  std::vector<std::string> best_of = {};
+  // Or what one row has above its limit, which no better program can take away.
+  std::string above_limit_of = {};
 };
 
 }  // namespace bench

@@ -94,32 +94,40 @@ double stripped_megabytes() {
   return static_cast<double>(fs::file_size(copy)) * 1e-6;
 }
 
-}  // namespace
-
-const std::vector<Row>& build_rows() {
-  static const std::vector<Row> rows = {
-      {kInclude, "s", 0, 1.5}, {kTrain, "s", 0, 3},  {kLines, "lines", 0, 100000},
-      {kStart, "ms", 0, 20},   {kSize, "MB", 0, 10},
+std::vector<Row> rows(const Setup&) {
+  return {
+      {kInclude, "s", {}, 1.5}, {kTrain, "s", {}, 3},  {kLines, "lines", {}, 100000},
+      {kStart, "ms", {}, 20},   {kSize, "MB", {}, 10},
   };
-  return rows;
 }
 
-std::vector<Result> run_build(const std::string& self) {
+std::vector<Result> whole(const Setup& setup) {
   std::vector<Result> out =
       compile("taper/taper.h", "-std=c++20 -I" TAPER_BENCH_INCLUDE, TAPER_BENCH_TRAIN);
-  out.push_back({kStart, milliseconds_to_first_op(self)});
+  out.push_back({kStart, milliseconds_to_first_op(setup.self)});
   out.push_back({kSize, stripped_megabytes()});
   return out;
 }
 
-std::vector<Result> run_build_torch() {
 #ifdef TAPER_BENCH_TORCH_INCLUDE
+std::vector<Result> compile_torch() {
   return compile("torch/torch.h", "-std=c++17 -I" TAPER_BENCH_TORCH_INCLUDE,
                  TAPER_BENCH_TORCH_TRAIN);
-#else
-  return {};
-#endif
 }
+
+std::vector<Peer> peers(const Setup& setup) {
+  if (!setup.peers) return {};
+  return {{kTorch, {}, compile_torch}};
+}
+#else
+std::vector<Peer> peers(const Setup&) {
+  return {};
+}
+#endif
+
+}  // namespace
+
+const Group kBuild = {"build", "compiling, starting, size", rows, peers, nullptr, whole};
 
 void print_first_op() {
   const taper::Tensor y = taper::ones({1}) + 1;

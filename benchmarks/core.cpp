@@ -1,6 +1,7 @@
 // The core group: what recording, running backward and stepping an optimizer cost on tiny tensors.
 #include "taper/benchmarks/core.h"
 
+#include "taper/benchmarks/peers.h"
 #include "taper/taper.h"
 
 namespace bench {
@@ -61,24 +62,21 @@ double adam_per_parameter() {
   return seconds_per_call([&] { adam.step(); }) / 10;
 }
 
-}  // namespace
-
-const std::vector<Row>& core_rows() {
-  static const std::vector<Row> rows = {
-      {"mul recorded", "ns", 0.25},
-      {"mul no_grad", "ns", 0.25},
-      {"mul chain forward per node", "ns", 0.25},
-      {"mul chain backward per node", "ns", 0.25},
-      {"Linear(8,8) recorded", "ns", 0.3},
-      {"Adam per parameter of 16", "ns", 0.05},
+std::vector<Row> rows(const Setup&) {
+  return {
+      {"mul recorded", "ns", {{kTorch, 0.25}}},
+      {"mul no_grad", "ns", {{kTorch, 0.25}}},
+      {"mul chain forward per node", "ns", {{kTorch, 0.25}}},
+      {"mul chain backward per node", "ns", {{kTorch, 0.25}}},
+      {"Linear(8,8) recorded", "ns", {{kTorch, 0.3}}},
+      {"Adam per parameter of 16", "ns", {{kTorch, 0.05}}},
       {"empty({1})", "ns"},
       {"transpose no_grad", "ns"},
-      {"page faults per MLP step", "faults", 0, 0},
+      {"page faults per MLP step", "faults", {}, 0},
   };
-  return rows;
 }
 
-std::vector<Result> run_core() {
+std::vector<Result> whole(const Setup&) {
   std::vector<Result> out;
   const auto ns = [&](const char* name, double seconds) { out.push_back({name, seconds * 1e9}); };
   const Tensor g = taper::ones({1}, taper::requires_grad()), b = taper::ones({1});
@@ -100,5 +98,13 @@ std::vector<Result> run_core() {
   out.push_back({"page faults per MLP step", faults_per_step()});
   return out;
 }
+
+std::vector<Peer> peers(const Setup& setup) {
+  return torch_peers(setup, "core");
+}
+
+}  // namespace
+
+const Group kCore = {"core", "tiny tensors", rows, peers, nullptr, whole};
 
 }  // namespace bench

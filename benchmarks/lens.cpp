@@ -180,20 +180,17 @@ double profiler_per_kernel() {
   return median(differences);
 }
 
-}  // namespace
-
-const std::vector<Row>& lens_rows() {
-  static const std::vector<Row> rows = {
-      {"provenance per op", "ns", 0, 2}, {"provenance in a GPT step", "ppm", 0, 1000},
-      {"finish() per node", "ns"},       {"step() per node", "ns"},
-      {"seek() in 1000 nodes", "us"},    {"hunt on an MLP step", "%", 0, 5},
-      {"hunt on a GPT step", "%", 0, 5}, {"profiler per kernel", "ns", 0, 200},
-      {"profiler on an MLP step", "%"},  {"profiler on a GPT step", "%"},
+std::vector<Row> rows(const Setup&) {
+  return {
+      {"provenance per op", "ns", {}, 2}, {"provenance in a GPT step", "ppm", {}, 1000},
+      {"finish() per node", "ns"},        {"step() per node", "ns"},
+      {"seek() in 1000 nodes", "us"},     {"hunt on an MLP step", "%", {}, 5},
+      {"hunt on a GPT step", "%", {}, 5}, {"profiler per kernel", "ns", {}, 200},
+      {"profiler on an MLP step", "%"},   {"profiler on a GPT step", "%"},
   };
-  return rows;
 }
 
-std::vector<Result> run_lens() {
+std::vector<Result> whole(const Setup&) {
   std::vector<Result> out;
   const double per_op = provenance_per_op();
   out.push_back({"provenance per op", per_op * 1e9});
@@ -216,5 +213,13 @@ std::vector<Result> run_lens() {
   out.push_back({"profiler on a GPT step", overhead<taper::lens::Profile>(gpt, 41)});
   return out;
 }
+
+std::vector<Peer> no_peers(const Setup&) {
+  return {};  // nobody else has one
+}
+
+}  // namespace
+
+const Group kLens = {"lens", "watching", rows, no_peers, nullptr, whole};
 
 }  // namespace bench

@@ -1,10 +1,9 @@
 // The lens group: what provenance costs always, and what stepping, hunt and profiler cost when on.
 #pragma once
-#include "taper/benchmarks/bench.h"
+#include "taper/benchmarks/group.h"
 
 namespace bench {
 
-const std::vector<Row>& lens_rows();
-std::vector<Result> run_lens();
+extern const Group kLens;
 
 }  // namespace bench

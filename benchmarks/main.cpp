@@ -1,87 +1,92 @@
-// taper_bench: runs groups of benchmarks beside their peers, in turns, and prints ratios.
+// taper_bench: runs a group of benchmarks beside its peers, in turns, and prints ratios.
+#include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <map>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "taper/benchmarks/alloc.h"
 #include "taper/benchmarks/build.h"
 #include "taper/benchmarks/core.h"
+#include "taper/benchmarks/gemm.h"
 #include "taper/benchmarks/lens.h"
+#include "taper/benchmarks/machine.h"
+#include "taper/benchmarks/peers.h"
+#include "taper/benchmarks/report.h"
 #include "taper/taper.h"
 
 namespace {
 
-using bench::Result;
-using bench::Row;
+using namespace bench;
 
-using Samples = std::map<std::string, std::vector<double>>;
-
-void add(Samples& samples, const std::vector<Result>& results) {
-  for (const Result& r : results) samples[r.name].push_back(r.value);
+const std::vector<const Group*>& groups() {
+  static const std::vector<const Group*> all = {&kAlloc, &kBuild, &kCore, &kGemm, &kLens};
+  return all;
 }
 
-std::string peer_path(const char* self) {
-  const std::string path =
-      std::string(self).substr(0, std::string(self).rfind('/') + 1) + "taper_peer_torch";
-  return std::ifstream(path).good() ? path : "";
-}
-
-nlohmann::ordered_json row_json(const Row& row, const Samples& ours, const Samples& peer) {
-  const double mine = bench::median(ours.at(row.name));
-  nlohmann::ordered_json out = {{"name", row.name},     {"ours", mine},     {"peer", nullptr},
-                                {"peer_name", nullptr}, {"limit", nullptr}, {"unit", row.unit},
-                                {"ratio", nullptr},     {"goal", nullptr},  {"met", nullptr}};
-  if (row.limit >= 0) {
-    out["limit"] = row.limit;
-    out["met"] = mine <= row.limit;
+const Group& group_named(const std::string& name) {
+  for (const Group* g : groups()) {
+    if (g->name == name) return *g;
   }
-  if (row.least >= 0) {
-    out["limit"] = row.least;
-    out["met"] = mine >= row.least;
+  return kCore;
+}
+
+void print_machine(const std::vector<int>& threads) {
+  for (const int n : threads) {
+    std::printf("%d thread%s: copy %.1f GB/s; FMA GFLOP/s:", n, n == 1 ? "" : "s",
+                stream_bytes(n) / 1e9);
+    for (const std::string& isa : machine_isas())
+      std::printf(" %s %.0f", isa.c_str(), peak_flops(isa, n) / 1e9);
+    std::printf("\n");
   }
-  if (row.goal > 0) out["goal"] = row.goal;
-  const auto theirs = peer.find(row.name);
-  if (theirs == peer.end()) return out;
-  const double other = bench::median(theirs->second);
-  out["peer"] = other;
-  out["peer_name"] = "LibTorch";
-  out["ratio"] = mine / other;
-  if (row.goal > 0) out["met"] = mine / other <= row.goal;
-  return out;
 }
 
-std::string cell(const nlohmann::ordered_json& v, const char* format) {
-  if (v.is_null()) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, format, v.get<double>());
-  return text;
+// Each row: ours, then at once the peers.
+void take_turns(const Group& group, const Setup& setup, std::vector<Column>& columns, Report& out) {
+  for (const Row& row : out.rows()) {
+    if (!row.best_of.empty() || !row.above_limit_of.empty()) continue;
+    const double units = units_in_a_second(row.unit);
+    const Turn turn = group.turn(setup, row.name);
+    out.add(row.name, kOurs, turn.ours * units);
+    out.add(row.name, kLimit, turn.limit > 0 ? turn.limit * units : std::nan(""));
+    for (Column& c : columns) out.add(row.name, c.name(), c.ask(row.name) * units);
+  }
 }
 
-const std::vector<Row>& rows_of(const std::string& group) {
-  if (group == "alloc") return bench::alloc_rows();
-  if (group == "lens") return bench::lens_rows();
-  return group == "build" ? bench::build_rows() : bench::core_rows();
+void run_whole(const Group& group,
+               const Setup& setup,
+               const std::vector<Peer>& peers,
+               Report& out) {
+  for (const Result& r : group.whole(setup)) out.add(r.name, kOurs, r.value);
+  for (const Peer& p : peers) {
+    const std::vector<Result> results = p.here != nullptr ? p.here() : run_lines(p.commands[0]);
+    for (const Result& r : results) out.add(r.name, p.name, r.value);
+  }
 }
 
-std::vector<Result> run_ours(const std::string& group, const char* self) {
-  if (group == "alloc") return bench::run_alloc(self);
-  if (group == "lens") return bench::run_lens();
-  return group == "build" ? bench::run_build(self) : bench::run_core();
+std::vector<Line> run(const Group& group, const Setup& setup, int rounds) {
+  taper::set_num_threads(setup.threads);
+  const std::vector<Peer> peers = group.peers(setup);
+  std::vector<std::string> names;
+  std::vector<Column> columns;
+  if (group.turn != nullptr) names.emplace_back(kLimit);
+  for (const Peer& p : peers) {
+    names.push_back(p.name);
+    if (group.turn != nullptr) columns.emplace_back(p);
+  }
+  Report report(group.rows(setup), names, setup.threads);
+  for (int r = 0; r < rounds; ++r) {
+    std::fprintf(stderr, "%d thread%s, round %d/%d\n", setup.threads, setup.threads == 1 ? "" : "s",
+                 r + 1, rounds);
+    if (group.turn != nullptr) take_turns(group, setup, columns, report);
+    else run_whole(group, setup, peers, report);
+    report.end_round();
+  }
+  return report.lines();
 }
 
-// The peer as installed; in the alloc group also with a heap that glibc does not give back.
-std::vector<Result> run_theirs(const std::string& group, const std::string& peer) {
-  if (group == "build") return bench::run_build_torch();
-  if (group == "lens") return {};  // no peer has one
-  const std::string command = "'" + peer + "' " + group;
-  std::vector<Result> out = bench::run_lines(command);
-  if (group != "alloc") return out;
-  const char* keep = "MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296 ";
-  for (const Result& r : bench::run_lines(keep + command))
-    out.push_back({r.name + ", heap kept", r.value});
+std::string list_of_groups() {
+  std::string out;
+  for (const Group* g : groups()) out += std::string("\n") + g->name + ": " + g->about;
   return out;
 }
 
@@ -89,49 +94,50 @@ std::vector<Result> run_theirs(const std::string& group, const std::string& peer
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Benchmarks beside their peers, in one run.\n\nExamples:\n"
-      "  taper_bench core\n  taper_bench alloc --rounds 3\n  taper_bench core --rounds 9 --json "
-      "core.json\n  taper_bench build\n");
-  std::string group = "core", json_file;
+      "Benchmarks beside their peers and the machine's limits, in one run. See "
+      "docs/benchmarks.md.\n\n"
+      "Examples:\n"
+      "  taper_bench core\n"
+      "  taper_bench gemm --threads 1,2 --json gemm.json\n");
+  std::string group_name = "core", json_file;
+  std::vector<int> threads;
   int rounds = 5;
   bool first_op = false, steps = false;
-  app.add_option(
-         "group", group,
-         "alloc: the allocator; core: tiny tensors; lens: watching; build: compiling, starting, "
-         "size")
-      ->check(CLI::IsMember({"alloc", "core", "lens", "build"}))
+  Setup setup;
+  setup.self = argv[0];
+  std::vector<std::string> names;
+  for (const Group* g : groups()) names.emplace_back(g->name);
+  app.add_option("group", group_name, "What to measure:" + list_of_groups())
+      ->check(CLI::IsMember(names))
       ->capture_default_str();
   app.add_flag("--first-op", first_op)->group("");  // how the build group starts itself
   app.add_flag("--steps", steps)->group("");        // and the alloc group
+  app.add_flag("--tiny", setup.tiny, "Sizes for a test of the benchmarks themselves; no peers");
+  app.add_option("--threads", threads,
+                 "Numbers of threads, as 1,2; as many as the library would use")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
   app.add_option("--json", json_file, "Also write the rows as JSON");
-  app.add_option("--rounds", rounds, "Turns of ours and the peer's; medians count")
+  app.add_option("--rounds", rounds, "Turns of ours and the peers'; medians count")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  if (first_op) return bench::print_first_op(), 0;
-  if (steps) return bench::print_steps(), 0;
-  const std::string peer = peer_path(argv[0]);
-  if (peer.empty()) std::printf("No LibTorch here (Debian: libtorch-dev): ours alone.\n");
-  Samples ours, theirs;
-  for (int r = 0; r < rounds; ++r) {
-    std::fprintf(stderr, "round %d/%d\n", r + 1, rounds);
-    add(ours, run_ours(group, argv[0]));
-    if (!peer.empty()) add(theirs, run_theirs(group, peer));
+  if (first_op) return print_first_op(), 0;
+  if (steps) return print_steps(), 0;
+  if (threads.empty()) threads = {taper::get_num_threads()};
+  if (setup.tiny) setup.peers = false;
+  else if (program_beside(setup, "taper_peer_torch").empty())
+    std::printf("No LibTorch here (Debian: libtorch-dev): its columns are missing.\n");
+  const Group& group = group_named(group_name);
+  if (group.turn != nullptr) print_machine(threads);
+  std::vector<Line> all;
+  for (const int n : threads) {
+    setup.threads = n;
+    const std::vector<Line> lines = run(group, setup, rounds);
+    std::printf("\n%s, %d thread%s, %s\n", group.name, n, n == 1 ? "" : "s", taper::cpu_isa());
+    print_table(lines);
+    all.insert(all.end(), lines.begin(), lines.end());
   }
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", "name", "ours", "LibTorch", "ratio", "goal",
-              "met", "unit");
-  for (const Row& row : rows_of(group)) {
-    rows.push_back(row_json(row, ours, theirs));
-    const auto& j = rows.back();
-    std::printf("%-32s %10s %10s %8s %6s %6s  %s\n", row.name.c_str(),
-                cell(j["ours"], "%.1f").c_str(), cell(j["peer"], "%.1f").c_str(),
-                cell(j["ratio"], "%.3f").c_str(),
-                cell(j["goal"].is_null() ? j["limit"] : j["goal"], "%.2f").c_str(),
-                j["met"].is_null()     ? "-"
-                : j["met"].get<bool>() ? "yes"
-                                       : "NO",
-                row.unit.c_str());
-  }
-  if (!json_file.empty()) std::ofstream(json_file) << rows.dump(2) << '\n';
+  if (!json_file.empty()) write_json(json_file, all);
   return 0;
 }

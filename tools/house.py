@@ -37,6 +37,7 @@ MAY_ALSO = [(r"distributed/nccl_.*", {"cuda"})]
 OUTSIDERS = [
     (r"cuda|cublas|cooperative_groups|cub/|thrust/|nvtx3/|mma\.h", r"cuda/|distributed/nccl_|tests/cuda/|benchmarks/gpu_peers\.cpp"),
     (r"nccl\.h", r"distributed/nccl_"),
+    (r"dnnl|omp\.h", r"benchmarks/"),
     (r"cblas|lapacke", r"cpu/gemm_blas\.cpp|tests/reference/|benchmarks/"),
     (r"spdlog/|fmt/", r"core/base/log\.cpp"),
     (r"gtest/|gmock/", r"tests/"),
