@@ -66,7 +66,7 @@ double product_seconds(const Product& p) {
   const taper::NoGradGuard no_grad;
   const taper::Tensor a = operand(p, p.m, p.k, p.a_transposed);
   const taper::Tensor b = operand(p, p.k, p.n, p.b_transposed);
-  return seconds_per_call([&] { keep(matmul(a, b)); }, 0.005, 3);
+  return seconds_in_turn([&] { keep(matmul(a, b)); });
 }
 
 const Group kGemm = {"gemm", "matrix products beside OpenBLAS and oneDNN", rows, gemm_peers, turn,

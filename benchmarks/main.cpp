@@ -8,10 +8,14 @@
 #include "taper/benchmarks/build.h"
 #include "taper/benchmarks/core.h"
 #include "taper/benchmarks/gemm.h"
+#include "taper/benchmarks/growth.h"
+#include "taper/benchmarks/kernels.h"
 #include "taper/benchmarks/lens.h"
 #include "taper/benchmarks/machine.h"
 #include "taper/benchmarks/peers.h"
 #include "taper/benchmarks/report.h"
+#include "taper/benchmarks/roofline.h"
+#include "taper/benchmarks/train.h"
 #include "taper/taper.h"
 
 namespace {
@@ -19,7 +23,8 @@ namespace {
 using namespace bench;
 
 const std::vector<const Group*>& groups() {
-  static const std::vector<const Group*> all = {&kAlloc, &kBuild, &kCore, &kGemm, &kLens};
+  static const std::vector<const Group*> all = {&kAlloc,   &kBuild, &kCore, &kGemm,
+                                                &kKernels, &kLens,  &kTrain};
   return all;
 }
 
@@ -98,8 +103,11 @@ int main(int argc, char** argv) {
       "docs/benchmarks.md.\n\n"
       "Examples:\n"
       "  taper_bench core\n"
-      "  taper_bench gemm --threads 1,2 --json gemm.json\n");
-  std::string group_name = "core", json_file;
+      "  taper_bench gemm --threads 1,2 --json gemm.json\n"
+      "  taper_bench train --rounds 9 --svg train.svg --roofline roofs.svg\n"
+      "  taper_bench kernels --threads 1 --growth growth.svg\n"
+      "  TAPER_PYTHON=~/torch/bin/python taper_bench train\n");
+  std::string group_name = "core", json_file, svg_file, roofline_file, growth_file;
   std::vector<int> threads;
   int rounds = 5;
   bool first_op = false, steps = false;
@@ -118,6 +126,13 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   app.add_option("--json", json_file, "Also write the rows as JSON");
+  app.add_option("--svg", svg_file, "Also draw the ratios");
+  app.add_option("--roofline", roofline_file,
+                 "Also draw the ops of training steps under the machine's roofs, on the last "
+                 "number of threads");
+  app.add_option(
+      "--growth", growth_file,
+      "Also draw how kernels grow with size and ops with the tape, on the last number of threads");
   app.add_option("--rounds", rounds, "Turns of ours and the peers'; medians count")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -139,5 +154,8 @@ int main(int argc, char** argv) {
     all.insert(all.end(), lines.begin(), lines.end());
   }
   if (!json_file.empty()) write_json(json_file, all);
+  if (!svg_file.empty()) write_svg(svg_file, group.name, all);
+  if (!roofline_file.empty()) draw_rooflines(setup, roofline_file);
+  if (!growth_file.empty()) draw_growth(setup, growth_file);
   return 0;
 }

@@ -49,6 +49,15 @@ std::string best_settings(const Setup& setup) {
          (blas.empty() ? "" : "LD_LIBRARY_PATH='" + blas + "' ");
 }
 
+std::string first_line_of(const std::string& command) {
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  char line[256] = "";
+  if (std::fgets(line, sizeof line, pipe) == nullptr) line[0] = '\0';
+  pclose(pipe);
+  return std::string(line).substr(0, std::string(line).find('\n'));
+}
+
 std::string quoted(const std::string& path) {
   return "'" + path + "'";
 }
@@ -120,6 +129,13 @@ std::vector<Peer> torch_peers(const Setup& setup, const std::string& group) {
     out.push_back({kTorch, {"env " + threads_setting(setup) + " " + call}});
     out.push_back({kBestTorch, {best + call}});
   }
+  const char* named = std::getenv("TAPER_PYTHON");
+  const std::string python = quoted(named == nullptr ? "python3" : named);
+  const std::string version =
+      first_line_of(python + " -c 'import torch; print(torch.__version__)' 2>/dev/null");
+  if (!version.empty() && (group == "train" || group == "kernels"))
+    out.push_back({"PyTorch " + version,
+                   {best + python + " " + quoted(TAPER_BENCH_PYTHON_PEER) + " " + group}});
   return out;
 }
 

@@ -21,7 +21,12 @@ double median_of(const std::vector<double>& samples) {
 std::string number(double x) {
   if (std::isnan(x)) return "-";
   char text[32];
-  std::snprintf(text, sizeof text, x >= 1000 ? "%.0f" : x >= 100 ? "%.1f" : "%.2f", x);
+  std::snprintf(text, sizeof text,
+                x >= 1000  ? "%.0f"
+                : x >= 100 ? "%.1f"
+                : x >= 10  ? "%.2f"
+                           : "%.3f",
+                x);
   return text;
 }
 
@@ -93,7 +98,7 @@ std::vector<Line> Report::lines() const {
       const std::vector<double>& theirs = samples[column];
       std::vector<double> ratios;
       for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
-        ratios.push_back(ours[i] / theirs[i]);
+        ratios.push_back(theirs[i] > 0 ? ours[i] / theirs[i] : std::nan(""));
       Cell cell{column, median_of(theirs), median_of(ratios)};
       for (const Goal& goal : row.goals) {
         if (goal.beside == column) cell.at_most = goal.at_most;
@@ -116,7 +121,7 @@ void print_table(const std::vector<Line>& lines) {
     std::printf("%-34s %9s", line.row.name.c_str(), number(line.ours).c_str());
     for (const Cell& c : line.cells) {
       std::printf("  %14s %7s %6s", number(c.value).c_str(), ratio_text(c.ratio).c_str(),
-                  c.at_most > 0 ? number(c.at_most).c_str() : "");
+                  c.at_most > 0 ? ratio_text(c.at_most).c_str() : "");
     }
     const char* met = !line.met.has_value() ? "" : *line.met ? "yes" : "NO";
     std::printf("  %8s %4s  %s\n", asked(line.row).c_str(), met, line.row.unit.c_str());

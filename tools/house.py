@@ -45,7 +45,7 @@ OUTSIDERS = [
     (r"boost/context", r"cuda/emulated/"),
     (r"boost/(beast|asio)", r"serving/"),
     (r"nlohmann/", r"[a-z_/]+\.cpp"),
-    (r"zlib\.h", r"data/[a-z_]+\.cpp|tests/"),
+    (r"zlib\.h", r"data/[a-z_]+\.cpp|tests/|benchmarks/peers/"),
     (r"CLI/", r"tools/|benchmarks/"),
     (r"torch/", r"torch_compat/|tests/consumer/|tests/ports/|tools/golden/|benchmarks/"),
 ]

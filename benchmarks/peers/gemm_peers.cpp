@@ -67,15 +67,11 @@ struct Operands {
   }
 };
 
-template <class F> double seconds(F f) {
-  return bench::seconds_per_call(f, 0.005, 3);
-}
-
 double openblas(const Product& p, const Operands& x) {
   if (p.bf16) return std::nan("");
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   const int lda = p.a_transposed ? m : k, ldb = p.b_transposed ? k : n;
-  return seconds([&] {
+  return bench::seconds_in_turn([&] {
     for (long i = 0; i < p.batch; ++i) {
       cblas_sgemm(CblasRowMajor, p.a_transposed ? CblasTrans : CblasNoTrans,
                   p.b_transposed ? CblasTrans : CblasNoTrans, m, n, k, 1,
@@ -97,7 +93,7 @@ double onednn_matmul(const Product& p, const Operands& x) {
   dnnl::stream stream(engine);
   const dnnl::matmul primitive(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), engine));
   const Memory ma(a, engine, x.a.data()), mb(b, engine, x.b.data()), mc(c, engine, x.c.data());
-  return seconds([&] {
+  return bench::seconds_in_turn([&] {
     primitive.execute(stream, {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, mc}});
     stream.wait();
   });
@@ -107,7 +103,7 @@ double onednn_matmul(const Product& p, const Operands& x) {
 double onednn(const Product& p, const Operands& x) {
   const double matmul = onednn_matmul(p, x);
   if (p.bf16) return matmul;
-  const double sgemm = seconds([&] {
+  const double sgemm = bench::seconds_in_turn([&] {
     for (long i = 0; i < p.batch; ++i) {
       dnnl_sgemm(p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.m, p.n, p.k, 1,
                  x.a.floats() + i * p.m * p.k, p.a_transposed ? p.m : p.k,

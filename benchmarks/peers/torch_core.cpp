@@ -1,10 +1,13 @@
-// LibTorch's side of the groups core and alloc: the same names, one "name<TAB>value" line each.
+// LibTorch's side: of the groups core and alloc all rows as "name<TAB>value" lines, of others an
+// answer to each row that is read.
 #include <cstdio>
+#include <iostream>
 #include <string>
 
 #include <torch/torch.h>
 
 #include "taper/benchmarks/bench.h"
+#include "taper/benchmarks/peers/torch_peer.h"
 
 using torch::Tensor;
 
@@ -46,8 +49,15 @@ static void print_steps() {
   print_step("CNN", cnn, torch::rand({64, 1, 28, 28}));
 }
 
-int main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "alloc") return print_steps(), 0;
+static void answer(double (*seconds)(const std::string&)) {
+  std::string row;
+  while (std::getline(std::cin, row)) {
+    std::printf("%s\t%.9g\n", row.c_str(), seconds(row));
+    std::fflush(stdout);
+  }
+}
+
+static void print_tiny() {
   const Tensor g = torch::ones({1}, torch::requires_grad()), b = torch::ones({1});
   ns("mul recorded", bench::seconds_per_call([&] { bench::keep(g * b); }));
   {
@@ -83,4 +93,12 @@ int main(int argc, char** argv) {
   torch::optim::Adam adam(params, 1e-3);
   ns("Adam per parameter of 16", bench::seconds_per_call([&] { adam.step(); }) / 10);
   ns("empty({1})", bench::seconds_per_call([&] { bench::keep(torch::empty({1})); }));
+}
+
+int main(int argc, char** argv) {
+  const std::string group = argc > 1 ? argv[1] : "core";
+  if (group == "alloc") print_steps();
+  else if (group == "train") answer(train_seconds);
+  else if (group == "kernels") answer(kernel_seconds);
+  else print_tiny();
 }
