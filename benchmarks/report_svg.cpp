@@ -26,7 +26,8 @@ void draw_cell(Drawing& d, const Cell& c, double y, const std::string& ink) {
   const double from = place(1), to = place(c.ratio);
   d.bar(std::min(from, to), y, std::max(1.0, std::abs(to - from)), kBar - 1, ink);
   const bool missed = c.at_most > 0 && c.ratio > c.at_most;
-  const bool left = c.ratio < 1 && c.ratio > 1.5 / kMost;  // one at the edge has no room there
+  // At the edge there is no room, and left of a missed goal's bar stands the goal.
+  const bool left = c.ratio < 1 && c.ratio > 1.5 / kMost && !missed;
   d.text(left ? to - 4 : std::max(from, to) + 4, y + kBar - 1.5,
          ratio_text(c.ratio) + (missed ? " NO" : ""), left ? "end" : "start",
          missed ? Drawing::kOursInk : Drawing::kDim, 9);

@@ -76,9 +76,10 @@ Turn turn(const Setup& setup, const std::string& row) {
       if (step = m.make(); !step) return {std::nan("")};
       for (int i = 0; m.steps == 1 && i < 5; ++i) step();
     }
-    const double best = best_seconds(step, setup.tiny ? 0 : kTurnSeconds);
     double floor = 0;
     for (const StepProduct& p : m.products) floor += p.times * least_seconds(setup, p.product);
+    // Last, so that the peers are right behind.
+    const double best = best_seconds(step, setup.tiny ? 0 : kTurnSeconds);
     return {best, m.steps * floor};
   }
   return {std::nan("")};
