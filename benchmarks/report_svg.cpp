@@ -28,9 +28,9 @@ void draw_cell(Drawing& d, const Cell& c, double y, const std::string& ink) {
   const bool missed = c.at_most > 0 && c.ratio > c.at_most;
   // At the edge there is no room, and left of a missed goal's bar stands the goal.
   const bool left = c.ratio < 1 && c.ratio > 1.5 / kMost && !missed;
-  d.text(left ? to - 4 : std::max(from, to) + 4, y + kBar - 1.5,
-         ratio_text(c.ratio) + (missed ? " NO" : ""), left ? "end" : "start",
-         missed ? Drawing::kOursInk : Drawing::kDim, 9);
+  const double right = std::max({from, to, c.at_most > 0 ? place(c.at_most) : from});
+  d.text(left ? to - 4 : right + 4, y + kBar - 1.5, ratio_text(c.ratio) + (missed ? " NO" : ""),
+         left ? "end" : "start", missed ? Drawing::kOursInk : Drawing::kDim, 9);
   if (c.at_most > 0)
     d.line(place(c.at_most), y - 1.5, place(c.at_most), y + kBar, Drawing::kOursInk, 2);
 }
