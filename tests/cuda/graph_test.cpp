@@ -2,6 +2,7 @@
 // refuses.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +31,12 @@ const Stream& other_side() {
 
 class Graphs : public testing::Test {
  protected:
+  void SetUp() override { on_.emplace(side()); }
+
   const Device device_{kCUDA, 0};
-  const StreamGuard on_{side()};
+
+ private:
+  std::optional<StreamGuard> on_;
 };
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name,

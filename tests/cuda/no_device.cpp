@@ -6,15 +6,21 @@
 namespace taper::cuda {
 namespace {
 
-class NeedsADevice : public testing::Environment {
+// An Environment that skips would have them all pass.
+class NeedsADevice : public testing::EmptyTestEventListener {
  public:
-  void SetUp() override {
-    if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+  void OnTestStart(const testing::TestInfo&) override {
+    if (!why_.empty()) GTEST_SKIP() << why_;
   }
+
+ private:
+  const std::string why_ = why_no_device();
 };
 
-const testing::Environment* const needs_a_device =
-    testing::AddGlobalTestEnvironment(new NeedsADevice);
+const bool listens = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new NeedsADevice);
+  return true;
+}();
 
 }  // namespace
 }  // namespace taper::cuda

@@ -85,8 +85,11 @@ class TwoDevices : public testing::Test {
  protected:
   const Tensor x = contract::numbers({3, 4}), row = contract::numbers({4}),
                ids = contract::integers({1, 0, 3}), mask = contract::mask34();
-  const Tensor cx = x.to(kFirst), crow = row.to(kFirst), cids = ids.to(kFirst),
-               cmask = mask.to(kFirst);
+  Tensor cx, crow, cids, cmask;
+
+  void SetUp() override {
+    cx = x.to(kFirst), crow = row.to(kFirst), cids = ids.to(kFirst), cmask = mask.to(kFirst);
+  }
 
   template <class F> static void refuses(const F& call, const char* what) {
     expect_refused(call, kCPU, kFirst, kHere, what);
