@@ -251,6 +251,18 @@ struct Kernels {
               double scale)>
       attention_grad;
 
+  // One time step of an LSTM and of a GRU, of B sequences (core/recurrent_step.h): states (B, H);
+  // gates (B, 4 H), of the LSTM i, f, g, o, of the GRU r, z, n and m. Rows lie dense, any distance
+  // apart. The LSTM's gates come as sums; their gradients go to the sums. The GRU's sums come in
+  // two parts (B, 3 H), as do their gradients. To dc_before and dh_before is added: to the latter
+  // without what goes through the product with the weights.
+  Kernel<void(const Exec&, InOut gates, Out h, Out c, In c_before)> lstm;
+  Kernel<void(const Exec&, Out dgates, InOut dc_before, In dh, In dc, In gates, In c, In c_before)>
+      lstm_grad;
+  Kernel<void(const Exec&, Out gates, Out h, In x, In state, In h_before)> gru;
+  Kernel<void(const Exec&, Out dx, Out dstate, InOut dh_before, In dh, In gates, In h_before)>
+      gru_grad;
+
   // out (B, M, N) = activation(a (B, M, K) b (B, K, N) + bias), bias broadcastable to out or
   // undefined. f16 and bf16 accumulate in f32 and are rounded before the activation and after it:
   // the bits are those of the activation's own slot, run on the product. Integers wrap, and have no

@@ -61,6 +61,12 @@ void attention_grad(const Exec&,
                     bool causal,
                     double scale);
 
+// recurrent.cu
+void lstm(const Exec&, InOut gates, Out h, Out c, In c_before);
+void lstm_grad(const Exec&, Out dgates, InOut dc_before, In dh, In dc, In gates, In c, In c_before);
+void gru(const Exec&, Out gates, Out h, In x, In state, In h_before);
+void gru_grad(const Exec&, Out dx, Out dstate, InOut dh_before, In dh, In gates, In h_before);
+
 // gemm.cu
 void matmul(const Exec&, Out, In a, In b, In bias, Activation);
 

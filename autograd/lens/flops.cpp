@@ -81,6 +81,11 @@ double attention(const Shapes& s) {
   return 2 * n_out(s) / columns * size(spec(1), 2) * (size(spec(0), 1) + columns);
 }
 
+// Each row of x (N, G H) meets w_hh, (G H, H), by way of the state before it.
+double recurrent(const Shapes& s) {
+  return n(s.input(0)) * (2 * size(&s.entry.outputs[0], 1) + 4);
+}
+
 double conv(const Shapes& s) {
   return 2 * n_out(s) * per_filter(s.input_or_saved(1));
 }
@@ -150,6 +155,7 @@ constexpr Rule kRules[] = {
     {" addmm baddbmm ", "n(out) (2 K + 3)", sum_and_product},
     {" linear ", "n(out) (2 K + 1)", linear_layer},
     {" scaled_dot_product_attention ", "2 n(out) S (E + D) / D", attention},
+    {" lstm gru ", "n(in0) (2 H + 4)", recurrent},
     {" conv2d ", "2 n(out) C/g kH kW", conv},
     {" conv2d_grad_input ", "2 n(in0) C/g kH kW", conv_grad_input},
     {" conv2d_grad_weight ", "2 n(in0) C/g kH kW", conv_grad_weight},

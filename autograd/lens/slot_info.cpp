@@ -29,10 +29,14 @@ constexpr Limit kKernelLimits[] = {
     {"fill", "it was asked to write this number"},
     {"fmod", "fmod(a, 0) is nan"},
     {"floor_divide", "floor(a / 0) is infinite, or nan where a = 0"},
+    {"gru", "a sum of a gate is inf or nan"},
+    {"gru_grad", "a gradient overflows; 0 * inf is nan"},
     {"layer_norm", "the row overflows when it is squared, or its variance plus eps is 0"},
     {"log", "log x is -inf at x = 0, nan below"},
     {"log1p", "log(1 + x) is -inf at x = -1, nan below"},
     {"log_softmax", "a row with inf, or of -inf alone, has no softmax: nan"},
+    {"lstm", "a sum of a gate, or the cell, is inf or nan"},
+    {"lstm_grad", "a gradient overflows; 0 * inf is nan"},
     {"matmul", "a product or sum overflows; 0 * inf and inf + -inf are nan"},
     {"mul", "a * b overflows; 0 * inf is nan"},
     {"pow", "0 to a negative power is infinite, a negative number to a fraction nan"},
@@ -110,8 +114,12 @@ constexpr Work kWork[] = {
     {"avg_pool2d", 0, 1},
     {"avg_pool2d_grad", 1, 0},
     {"log_softmax_grad", 4, 0},
+    {"gru", 3, 0},  // of its gates
+    {"gru_grad", 5, 0},
     {"layer_norm", 8, 0},
     {"layer_norm_grad", 14, 0},
+    {"lstm", 2.5, 0},  // of its gates
+    {"lstm_grad", 5, 0},
     {"max_pool2d", 0, 1},
 };
 

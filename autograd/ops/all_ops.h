@@ -13,6 +13,7 @@
 #include "taper/autograd/ops/pad.h"
 #include "taper/autograd/ops/pool.h"
 #include "taper/autograd/ops/random.h"
+#include "taper/autograd/ops/recurrent.h"
 #include "taper/autograd/ops/reduce.h"
 #include "taper/autograd/ops/scan_sort.h"
 #include "taper/autograd/ops/shape.h"
@@ -124,6 +125,8 @@ using OtherOps = OpList<Bitwise,
                         Softmax,
                         LogSoftmax,
                         Attention,
+                        Lstm,
+                        Gru,
                         LayerNorm,
                         BatchNorm,
                         NllLoss,

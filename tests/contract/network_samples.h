@@ -39,6 +39,49 @@ template <> struct Samples<ops::Attention> {
   }
 };
 
+template <> struct Samples<ops::Lstm> {
+  static std::vector<Sample> make() {
+    const auto states = [](std::vector<std::int64_t> sizes) {
+      return [sizes](Inputs in) -> Outputs {
+        const LstmStates s = lstm_layer(in[0], in[1], in[2], in[3], sizes);
+        return {s.h, s.c};
+      };
+    };
+    const std::vector<Tensor> weights = {numbers({8, 2}, -1, 1), numbers({3, 2}), numbers({3, 2})};
+    const auto inputs = [&](std::int64_t rows) {
+      return std::vector<Tensor>{numbers({rows, 8}, -1, 1), weights[0], weights[1], weights[2]};
+    };
+    return {{"equal lengths", inputs(9), states({3, 3, 3})},
+            {"unequal lengths", inputs(8), states({3, 2, 2, 1})},
+            {"one step", inputs(3), states({3})},
+            {"with gates", inputs(6), direct([] {
+               return ops::Lstm({3, 2, 1});
+             })}};
+  }
+};
+
+template <> struct Samples<ops::Gru> {
+  static std::vector<Sample> make() {
+    const auto states = [](std::vector<std::int64_t> sizes) {
+      return one([sizes](Inputs in) { return gru_layer(in[0], in[1], in[2], in[3], sizes); });
+    };
+    const auto inputs = [](std::int64_t rows) {
+      return std::vector<Tensor>{numbers({rows, 6}, -1, 1), numbers({6, 2}, -1, 1), numbers({6}),
+                                 numbers({3, 2})};
+    };
+    return {{"equal lengths", inputs(9), states({3, 3, 3})},
+            {"unequal lengths", inputs(8), states({3, 2, 2, 1})},
+            {"no bias",
+             {numbers({6, 6}, -1, 1), numbers({6, 2}, -1, 1), numbers({3, 2})},
+             one([](Inputs in) {
+               return gru_layer(in[0], in[1], {}, in[2], {3, 3});
+             })},
+            {"with gates", inputs(6), direct([] {
+               return ops::Gru({3, 2, 1});
+             })}};
+  }
+};
+
 template <> struct Samples<ops::LayerNorm> {
   static std::vector<Sample> make() {
     return {{"affine", {numbers({3, 4}), numbers({4}, 0.5, 2), numbers({4})}, one([](Inputs in) {

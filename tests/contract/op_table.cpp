@@ -243,8 +243,8 @@ something else holds it too: only `own` is always new. `n(x)` is a tensor's numb
 (f16 here: statistics that are f32 beside it are 4 bytes, and would be 8 beside f64), `C` the size of in0's dim 1. What is saved for an input's
 gradient is not saved where that gradient is not wanted.
 
-The last column counts floating-point operations, an elementary function as one; `K` is the dim that a product sums over. It is
-what checkpointing would pay for the bytes: `lens::recompute_flops` gives it for an entry of a dump.
+The last column counts floating-point operations, an elementary function as one; `K` is the dim that a product sums over, `H`
+the size of a recurrent state. It is what checkpointing would pay for the bytes: `lens::recompute_flops` gives it for an entry of a dump.
 )";
 
 }  // namespace
