@@ -39,6 +39,8 @@
 #include "taper/nn/init.h"
 #include "taper/nn/layers.h"
 #include "taper/nn/module.h"
+#include "taper/nn/recurrent.h"
+#include "taper/nn/sequence.h"
 #include "taper/nn/stateless.h"
 #include "taper/nn/transformer.h"
 #include "taper/optim/lr_scheduler.h"

@@ -168,6 +168,21 @@ DType dtype_named(const std::string& name) {
   throw std::runtime_error("golden: no dtype " + name);
 }
 
+TensorRecord dense_record(const std::string& dtype,
+                          const std::vector<std::int64_t>& shape,
+                          std::shared_ptr<const std::string> blob,
+                          std::size_t at) {
+  TensorRecord r;
+  r.dtype = dtype_named(dtype);
+  r.shape = shape;
+  r.strides.assign(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) r.strides[i - 1] = r.strides[i] * shape[i];
+  r.length = shape.empty() ? 1 : shape[0] * r.strides[0];
+  r.blob = std::move(blob);
+  r.at = at;
+  return r;
+}
+
 std::string read_data(const std::string& name) {
   const std::string path = TAPER_TESTS_DIR "/golden/data/" + name;
   gzFile file = gzopen(path.c_str(), "rb");  // reads plain files as well

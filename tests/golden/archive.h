@@ -69,6 +69,12 @@ struct Sample {
 // "f64" and so on; throws std::runtime_error for a type that Taper does not have.
 DType dtype_named(const std::string& name);
 
+// A tensor without gaps whose elements are in `blob` from byte `at` on.
+TensorRecord dense_record(const std::string& dtype,
+                          const std::vector<std::int64_t>& shape,
+                          std::shared_ptr<const std::string> blob,
+                          std::size_t at);
+
 // The text of data/NAME; a name that ends in .gz is unpacked. Throws std::runtime_error.
 std::string read_data(const std::string& name);
 

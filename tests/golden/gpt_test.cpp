@@ -28,15 +28,7 @@ struct Golden {
   std::vector<Json> lines;  // head, set-up, one per step
 
   TensorRecord record(const Json& j) const {
-    TensorRecord r;
-    r.dtype = dtype_named(j.at("dtype").get<std::string>());
-    r.shape = j.at("shape").get<std::vector<std::int64_t>>();
-    r.strides.assign(r.shape.size(), 1);
-    for (std::size_t i = r.shape.size(); i-- > 1;) r.strides[i - 1] = r.strides[i] * r.shape[i];
-    r.length = r.shape.empty() ? 1 : r.shape[0] * r.strides[0];
-    r.blob = blob;
-    r.at = j.at("at").get<std::size_t>();
-    return r;
+    return dense_record(j.at("dtype"), j.at("shape"), blob, j.at("at"));
   }
 };
 

@@ -11,6 +11,7 @@ import optimizers
 import own_samples
 import printing
 import promotion
+import recurrent
 
 
 def main():
@@ -21,7 +22,7 @@ def main():
     own_samples.dump(folder, counts)
     opinfo.dump(folder, counts)
     opinfo.dump_errors(folder)
-    for part in (promotion, gpt, optimizers, edge, printing):
+    for part in (promotion, gpt, optimizers, recurrent, edge, printing):
         part.dump(folder, counts)
     with open(os.path.join(folder, "counts.json"), "w") as f:
         json.dump({"torch": torch_setup.torch.__version__, "samples": dict(sorted(counts.items()))}, f, indent=0)

@@ -99,6 +99,11 @@ TEST(TrainingParity, Gpt) {
   expect_same_training<Gpt>(kFirst, letters, adamw, "adamw");
 }
 
+TEST(TrainingParity, Recurrent) {
+  expect_same_training<Recurrent>(kFirst, letters, sgd, "sgd");
+  expect_same_training<Recurrent>(kSecond, letters, adam, "adam");
+}
+
 // --- states ---
 
 // A folder that goes when the test does.

@@ -62,6 +62,28 @@ struct GptImpl : nn::Module {
 };
 TAPER_MODULE(Gpt);
 
+struct RecurrentImpl : nn::Module {
+  RecurrentImpl() {
+    token = register_module("token", nn::Embedding(10, 12));
+    lstm = register_module(
+        "lstm", nn::LSTM(nn::LSTMOptions(12, 9).num_layers(2).bidirectional(true).dropout(0.2)));
+    gru = register_module("gru", nn::GRU(nn::GRUOptions(18, 7).batch_first(true)));
+    fc = register_module("fc", nn::Linear(7, 10));
+  }
+
+  // (B, T) letters -> (B T, 10)
+  Tensor forward(const Tensor& ids) {
+    const Tensor states = std::get<0>(lstm(token(ids.t())));
+    return fc(std::get<0>(gru(states.transpose(0, 1)))).flatten(0, 1);
+  }
+
+  nn::Embedding token{nullptr};
+  nn::LSTM lstm{nullptr};
+  nn::GRU gru{nullptr};
+  nn::Linear fc{nullptr};
+};
+TAPER_MODULE(Recurrent);
+
 using Batch = data::Example<>;
 
 inline Batch vectors() {
