@@ -164,7 +164,7 @@ void Lstm::forward(Frame& f) {
   for (const Step& step : steps_of(batch_sizes_)) {
     const Rows sums = step.of(gates);
     f.kernels().matmul(f.exec(), sums.in_product<Out>(), step.before_in(h0, h).in_product<In>(),
-                       weight.in_product<In>(), step.of(x).in_product<In>());
+                       weight.in_product<In>(), step.of(x).in_product<In>(), Activation::kNone);
     f.kernels().lstm(f.exec(), sums.as<InOut>(), step.of(h).as<Out>(), step.of(c).as<Out>(),
                      step.before_in(c0, c).as<In>());
   }
@@ -194,7 +194,7 @@ Grads Lstm::fused(const Reverse& r) const {
                       step->of(c).as<In>(), step->before_in(c0, c).as<In>());
     if (step->initial && !r.needs(2)) continue;
     kernels.matmul(exec, before.in_product<Out>(), sums.in_product<In>(), weight.in_product<In>(),
-                   before.in_product<In>());
+                   before.in_product<In>(), Activation::kNone);
   }
   Grads out(4);
   out[0] = dx;
@@ -256,7 +256,7 @@ void Gru::forward(Frame& f) {
   for (const Step& step : steps_of(batch_sizes_)) {
     const Rows sums(state, 0, step.count), before = step.before_in(h0, h);
     f.kernels().matmul(f.exec(), sums.in_product<Out>(), before.in_product<In>(),
-                       weight.in_product<In>(), bias.as<In>());
+                       weight.in_product<In>(), bias.as<In>(), Activation::kNone);
     f.kernels().gru(f.exec(), step.of(gates).as<Out>(), step.of(h).as<Out>(), step.of(x).as<In>(),
                     sums.as<In>(), before.as<In>());
   }
@@ -287,7 +287,7 @@ Grads Gru::fused(const Reverse& r) const {
                      step->before_in(h0, h).as<In>());
     if (step->initial && !r.needs(3)) continue;
     kernels.matmul(exec, before.in_product<Out>(), sums.in_product<In>(), weight.in_product<In>(),
-                   before.in_product<In>());
+                   before.in_product<In>(), Activation::kNone);
   }
   Grads out(4);
   out[0] = dx;
