@@ -3,7 +3,8 @@ include(CMakePackageConfigHelpers)
 
 foreach(folder IN ITEMS core allocator autograd nn optim data distributed serving)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder})
-    install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taper FILES_MATCHING PATTERN "*.h")
+    install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taper FILES_MATCHING PATTERN "*.h"
+      PATTERN "*_step.h" EXCLUDE PATTERN "stream_backend.h" EXCLUDE)  # what the columns alone share
   endif()
 endforeach()
 if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/torch_compat)

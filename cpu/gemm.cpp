@@ -220,28 +220,16 @@ template <class E> void multiply_sliver(const Product<E>& p, Index j, Index cols
   if (looks) note_seen<E>(p, seen);
 }
 
-template <class E, class F> TAPER_INLINE void apply(F activation, E& x) {
-  x = static_cast<E>(activation(static_cast<Accumulator<E>>(x)));
-}
-
-// Applies the activation to rows [i, i + rows) and columns [j, j + cols) of C. A tile's columns are
-// a constant number, so that the functor's constants stay in registers from row to row.
+// Runs the activation's own slot on rows [i, i + rows) and columns [j, j + cols) of C.
 template <class E> void activate(const Product<E>& p, Index i, Index rows, Index j, Index cols) {
-  using T = Accumulator<E>;
-  if constexpr (std::is_floating_point_v<T>) {
-    fn::visit_activation(p.activation, [&](auto activation) {
-      for (Index r = i; r < i + rows; ++r) {
-        E* c = p.c.at(r, j);
-        if (p.c.col == 1 && cols == kTileCols<T>) {
-          for (Index s = 0; s < kTileCols<T>; ++s) apply(activation, c[s]);
-        } else if (p.c.col == 1) {
-          for (Index s = 0; s < cols; ++s) apply(activation, c[s]);
-        } else {
-          for (Index s = 0; s < cols; ++s) apply(activation, c[s * p.c.col]);
-        }
-      }
-    });
-  }
+  if (p.activation == Activation::kNone) return;
+  Layout layout;
+  layout.ndim = 2;
+  layout.sizes[0] = rows, layout.strides[0] = p.c.row;
+  layout.sizes[1] = cols, layout.strides[1] = p.c.col;
+  const View part{p.c.at(i, j), &layout, dtype_of<E>()};
+  fn::visit_activation(p.activation,
+                       [&](auto f) { unary<decltype(f)>(Exec(kCPU), Out{part}, In{part}); });
 }
 
 // Rows [i, i + rows) and columns [j, j + cols) of C hold their sums.
@@ -364,9 +352,12 @@ template <class E> class PackedProduct {
       }
     }
     if (looks) note_seen(p_, seen);
-    if (staged_ && is_last()) {
+    if (!is_last()) return;
+    if (staged_) {
       store_tile(p_, i0, rows, j0, cols, stage_ + (i0 - m0_) * ld_stage_ + (j0 - n0_), ld_stage_);
       finish(p_, i0, rows, j0, cols);
+    } else {
+      activate(p_, i0, rows, j0, cols);
     }
   }
 
@@ -399,7 +390,6 @@ template <class E> class PackedProduct {
       multiply_rows<T, kTileVectors>(rows, depth_, left, b, kCols, c, ldc, biased || k0_ > 0, seen);
     }
     if (c == edge) store_tile(p_, i, rows, j, cols, edge, kCols);
-    if (!staged_ && is_last()) activate(p_, i, rows, j, cols);
   }
 
   bool is_last() const { return k0_ + depth_ == p_.k; }  // block of k

@@ -75,7 +75,7 @@ template <class T> TAPER_INLINE Vector<T> fma(Vector<T> a, Vector<T> b, Vector<T
 // of fmas in the order of k. Element (i, k) of A is a.data[i * a.row + k * a.col]; rows of B and C
 // are ldb and ldc apart. For each k, one load for each row and vector, one fma for each pair. A
 // lane of `seen` becomes NaN if a sum in it is not finite: while the sums are in registers that
-// costs an fma each.
+// costs a multiplication and an addition each.
 template <class T> struct TileLeft {
   const T* data;
   Index row, col;
@@ -130,7 +130,7 @@ TAPER_INLINE void multiply_tile(Index depth,
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) {
         Vector<T>& any = some[(i * Vectors + v) % 4];
-        any = fma<T>(sum[i][v], Vector<T>{}, any);
+        any += sum[i][v] * Vector<T>{};
       }
     }
     *seen += (some[0] + some[1]) + (some[2] + some[3]);
