@@ -365,6 +365,7 @@ template <class E> class PackedProduct {
     alignas(64) T edge[std::size_t{kTileRows * kCols}];
     T* c = edge;
     Index ldc = kCols;
+    const bool biased = p_.bias.data != nullptr, accumulates = biased || k0_ > 0;
     if (staged_) {
       c = stage_ + (i - m0_) * ld_stage_ + (j - n0_);
       ldc = ld_stage_;
@@ -372,22 +373,22 @@ template <class E> class PackedProduct {
       if (rows == kTileRows && cols == kCols) {
         c = p_.c.at(i, j);
         ldc = p_.c.row;
-      } else if (k0_ > 0) {
-        for (Index r = 0; r < rows; ++r) {
+      } else if (accumulates) {
+        for (T& x : edge) x = T(0);  // what lies beyond C is summed too
+        for (Index r = 0; k0_ > 0 && r < rows; ++r) {
           for (Index s = 0; s < cols; ++s) edge[r * kCols + s] = *p_.c.at(i + r, j + s);
         }
       }
     }
     // The tile below comes next; its sums would be waited for.
     for (Index r = kTileRows; r < 2 * kTileRows; ++r) __builtin_prefetch(c + r * ldc, 1);
-    const bool biased = p_.bias.data != nullptr;
     if (biased && k0_ == 0) start_tile(p_, i, rows, j, cols, c, ldc);
     const T* b = b_ + (j - n0_) * depth_;
     if (a_ != nullptr) {
-      multiply_panels(depth_, a_ + (i - m0_) * depth_, b, c, ldc, biased || k0_ > 0, seen);
+      multiply_panels(depth_, a_ + (i - m0_) * depth_, b, c, ldc, accumulates, seen);
     } else if constexpr (std::is_same_v<E, T>) {
       const TileLeft<T> left{p_.a.at(i, k0_), p_.a.row, p_.a.col};
-      multiply_rows<T, kTileVectors>(rows, depth_, left, b, kCols, c, ldc, biased || k0_ > 0, seen);
+      multiply_rows<T, kTileVectors>(rows, depth_, left, b, kCols, c, ldc, accumulates, seen);
     }
     if (c == edge) store_tile(p_, i, rows, j, cols, edge, kCols);
   }

@@ -27,6 +27,7 @@ int print_info(bool as_json) {
       {"cuda", cuda_kind()},
       {"cuda_available", taper::cuda::is_available()},
       {"cuda_devices", taper::cuda::device_count()},
+      {"cuda_missing", taper::cuda::why_no_device()},
       {"sizeof_tensor", sizeof(taper::Tensor)},
       {"sizeof_tensor_impl", sizeof(taper::TensorImpl)},
       {"sizeof_tape_entry", sizeof(taper::Entry)},
