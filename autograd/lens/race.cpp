@@ -171,8 +171,8 @@ std::size_t RaceCheck::kept() const {
 
 namespace {
 
-// One number of the host goes to the device as an argument of the launch, see cuda/transfer.cpp: the
-// host reads it, and has read it when the call returns.
+// One number of the host goes to the device as an argument of the launch, see cuda/transfer.cpp:
+// the host reads it, and has read it when the call returns.
 bool is_argument(const KernelCall& call, const View& view, bool writes) {
   return call.exec.device.is_cuda() && !call.exec.non_blocking && !writes &&
          call.slot == &cuda_kernels().copy && view.layout->numel() == 1 &&

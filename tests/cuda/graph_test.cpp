@@ -384,8 +384,7 @@ TEST_F(Graphs, CountsGoOnFromReplayToReplay) {
     Training eager(device_, name, 0.3);
     const Generator::State seeded = default_generator().state();
     Training captured(device_, name, 0.3);
-    auto in_turns = [&, of_eager = seeded, of_captured = seeded](auto one,
-                                                                       auto other) mutable {
+    auto in_turns = [&, of_eager = seeded, of_captured = seeded](auto one, auto other) mutable {
       default_generator().set_state(of_eager);
       one();
       of_eager = default_generator().state();
