@@ -1,4 +1,6 @@
 // Matrix products of every dtype: the same bits on every instruction set and thread count.
+#include <utility>
+
 #include "taper/core/functors_activation.h"
 #include "taper/core/precision.h"
 #include "taper/cpu/finite.h"
@@ -228,8 +230,10 @@ template <class E> void activate(const Product<E>& p, Index i, Index rows, Index
   layout.sizes[0] = rows, layout.strides[0] = p.c.row;
   layout.sizes[1] = cols, layout.strides[1] = p.c.col;
   const View part{p.c.at(i, j), &layout, dtype_of<E>()};
+  FiniteWatch* const watch = std::exchange(finite_watch, nullptr);  // it watches the product
   fn::visit_activation(p.activation,
                        [&](auto f) { unary<decltype(f)>(Exec(kCPU), Out{part}, In{part}); });
+  finite_watch = watch;
 }
 
 // Rows [i, i + rows) and columns [j, j + cols) of C hold their sums.
