@@ -20,7 +20,7 @@ struct Rerun {
 // DISABLED_ because they are parts of others.
 inline Rerun run_again(const std::string& settings, const std::string& filter) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = "GTEST_OUTPUT= TAPER_TEST_AGAIN=1 " + settings + " timeout 300 '" +
+  const std::string command = "GTEST_OUTPUT= TAPER_TEST_AGAIN=1 " + settings + " timeout 900 '" +
                               program +
                               "' --gtest_brief=1 --gtest_also_run_disabled_tests "
                               "--gtest_filter='" +
