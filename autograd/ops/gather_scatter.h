@@ -7,12 +7,12 @@ namespace taper::ops {
 // The indices as kernels want them: i64. Kernels look at their range.
 Tensor as_index(const Frame& f, const Tensor& index);
 
-// out[i][j] = x[index[i][j]][j], for dim 0.
 // Whether sums at one place come in one order, see allow_atomic_adds().
 inline bool adds_in_order(Device device) {
   return !device.is_cuda() || !atomic_adds_allowed();
 }
 
+// out[i][j] = x[index[i][j]][j], for dim 0.
 class Gather final : public OpOf<Gather> {
  public:
   static constexpr const char* kName = "gather";
